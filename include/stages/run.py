@@ -1,0 +1,101 @@
+"""What a stage is told: which release, for which period, asked by whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from include.errors import CuSynError
+
+if TYPE_CHECKING:
+    from include.budget.ledger import Ledger
+    from include.budget.models import Charge
+    from include.config.models import BudgetsConfig, DatasetConfig, ReleaseConfig
+    from include.settings import Settings
+
+BUDGET_TASK = "budget_eval"
+
+
+class NotAllowed(CuSynError):
+    """The authenticated user may not ask in the name of this requester."""
+
+
+@dataclass(frozen=True)
+class ReleaseRun:
+    """One run of one release.
+
+    Args:
+        release, dataset, budgets: the steward's declarations, as they stand at this run.
+        period: the key of the one-release-per-period rule, e.g. `1994-12-31`.
+        actor: the user Airflow authenticated, or `scheduler`; never taken from the run's conf.
+        scheduled: True where Airflow itself made the run from the release's schedule.
+        dag_id, run_id, map_index: Airflow's names of the run, kept as text.
+        attempt: this try's number, rising with every retry and clear.
+
+    Privacy: ledger only.
+    """
+
+    release: ReleaseConfig
+    dataset: DatasetConfig
+    budgets: BudgetsConfig
+    period: str
+    actor: str
+    scheduled: bool
+    dag_id: str
+    run_id: str
+    map_index: int = -1
+    attempt: int = 1
+    lineage: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """The idempotency key: made of names that survive retries and clears."""
+        return f"{self.dag_id}|{self.run_id}|{BUDGET_TASK}|{self.map_index}"
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """Where a stage works: the places on disk and the ledger.
+
+    Privacy: ledger only.
+    """
+
+    settings: Settings
+    ledger: Ledger
+
+    def desk(self, charge_id: str) -> Path:
+        """Return the folder of one charge's transcript, table and report, made if need be."""
+        folder = self.settings.work_dir / charge_id
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+
+def earlier_charge(run: ReleaseRun, place: Workplace) -> Charge | None:
+    """Return the charge this run, or an earlier run of the same release and period, already has.
+
+    Privacy: ledger only.
+    """
+    return place.ledger.find_charge(key=run.key) or place.ledger.find_charge(
+        release=run.release.release, period=run.period
+    )
+
+
+def authorise(run: ReleaseRun) -> None:
+    """Refuse an actor whom the steward has not allowed to ask for this requester.
+
+    A scheduled run needs no entry: its release file names the requester, and whoever may write
+    that file is a steward. Everyone else is denied by default.
+
+    Raises:
+        NotAllowed: naming the actor, the requester and the line to add.
+
+    Privacy: ledger only.
+    """
+    requester = run.release.requester
+    if run.scheduled or requester in run.budgets.airflow_users.get(run.actor, []):
+        return
+    raise NotAllowed(
+        f"Airflow user {run.actor!r} may not request releases for {requester!r}; a steward can "
+        f"allow it in budgets.yaml under airflow_users: {{{run.actor}: [{requester}]}}"
+    )

@@ -1,0 +1,127 @@
+"""Builds the DAGs from the steward's YAML: the one bridge between the two.
+
+Light on purpose: this runs at every parse, so pandas, OpenDP and Great Expectations are imported
+inside the tasks only.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pendulum
+from airflow.sdk import DAG, Asset, Param
+
+from cusyn_airflow.operators.budget_eval import BudgetEvalOperator
+from cusyn_airflow.operators.configuration_error import ConfigurationErrorOperator
+from cusyn_airflow.operators.load import LoadOperator
+from cusyn_airflow.operators.publish import PublishOperator
+from cusyn_airflow.operators.quality_check import QualityCheckOperator
+from cusyn_airflow.operators.synthesize import SynthesizeOperator
+from cusyn_airflow.operators.validate import ValidateOperator
+from cusyn_airflow.timetables import ReleaseDatesTimetable
+from include.config.loader import cross_check, list_release_files, load_budgets, load_dataset
+from include.config.loader import load_release
+from include.config.models import ReleaseConfig
+from include.errors import CuSynError
+from include.settings import load_settings
+
+TAG = "cusyn"
+START = pendulum.datetime(1990, 1, 1, tz="UTC")
+# A retry costs nothing: every stage asks the ledger first (docs/ledger.md).
+DEFAULT_ARGS = {"retries": 2, "retry_delay": timedelta(seconds=30)}
+PERIOD = "{{ params.period or (logical_date | ds if logical_date else '') }}"
+
+
+def release_dags() -> dict[str, DAG]:
+    """Return one DAG a release file; a broken file gets a DAG that shows what is wrong with it.
+
+    Privacy: ledger only.
+    """
+    config_dir = load_settings().config_dir
+    dags = (_dag_of_file(path, config_dir) for path in list_release_files(config_dir))
+    return {dag.dag_id: dag for dag in dags}
+
+
+def _dag_of_file(path: Path, config_dir: Path) -> DAG:
+    try:
+        release = load_release(path)
+        dataset = load_dataset(release.dataset, config_dir)
+        cross_check(release, dataset, load_budgets(config_dir))
+    except CuSynError as error:
+        return configuration_error_dag(path.stem, str(error))
+    return release_dag(release, path)
+
+
+def release_dag(release: ReleaseConfig, path: Path) -> DAG:
+    """Return the DAG of one release file."""
+    request = {"file": path.name, "period": PERIOD}
+    if release.partition is not None:
+        request["partition_value"] = str(release.partition.value)
+    with DAG(
+        dag_id=f"release__{release.release}",
+        description=release.title or f"Synthetic release of {release.dataset}",
+        doc_md=_doc(release),
+        schedule=_schedule(release),
+        start_date=START,
+        catchup=False,
+        max_active_runs=1,
+        default_args=DEFAULT_ARGS,
+        tags=[TAG, "release", release.dataset],
+        params={
+            "period": Param(
+                None,
+                type=["null", "string"],
+                description="Only for a run without a logical date: the period it releases, "
+                "e.g. 1994-12-31.",
+            )
+        },
+    ) as dag:
+        pipeline(request, release_name=release.release)
+    return dag
+
+
+def pipeline(request: dict[str, Any], *, release_name: str) -> None:
+    """Chain the six stages inside the DAG at hand."""
+    load = LoadOperator(task_id="load", request=request)
+    snapshot_id = load.output["snapshot_id"]
+    validate = ValidateOperator(task_id="validate", request=request, snapshot_id=snapshot_id)
+    budget = BudgetEvalOperator(task_id="budget_eval", request=request, snapshot_id=snapshot_id)
+    synthesize = SynthesizeOperator(task_id="synthesize", request=request)
+    quality = QualityCheckOperator(task_id="quality_check", request=request)
+    asset = Asset(name=f"release/{release_name}", uri=f"cusyn://releases/{release_name}")
+    publish = PublishOperator(task_id="publish", request=request, outlets=[asset])
+    _ = load >> validate >> budget >> synthesize >> quality >> publish
+
+
+def configuration_error_dag(stem: str, sentence: str) -> DAG:
+    """Return the DAG that stands in for a broken release file, its page and task saying why."""
+    with DAG(
+        dag_id=f"release__{stem}",
+        description=sentence,
+        doc_md=f"**This release cannot run.** {sentence}",
+        schedule=None,
+        start_date=START,
+        catchup=False,
+        tags=[TAG, "release", "configuration-error"],
+    ) as dag:
+        ConfigurationErrorOperator(task_id="configuration_error", sentence=sentence)
+    return dag
+
+
+def _schedule(release: ReleaseConfig) -> Any:
+    dates = getattr(release.schedule, "dates", None)
+    if dates is not None:
+        return ReleaseDatesTimetable([str(date) for date in dates])
+    return release.schedule
+
+
+def _doc(release: ReleaseConfig) -> str:
+    interest = ", ".join(" × ".join(query) for query in release.interest) or "none"
+    return (
+        f"{release.description or ''}\n\n"
+        f"Releases a synthetic version of **{release.dataset}** by `{release.mechanism}`, asking "
+        f"epsilon {release.epsilon} in the name of **{release.requester}** "
+        f"(smaller is more private). Interest queries: {interest}.\n"
+    )

@@ -1,0 +1,1 @@
+"""Hooks own the connections; operators stay thin."""

@@ -1,0 +1,74 @@
+"""The only way a task reaches the ledger: an Airflow connection of its own.
+
+Airflow blocks its own database session inside tasks on purpose. The ledger lies in the same
+database, reached through a connection whose login may be narrower (on PostgreSQL: the writer role).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow.sdk import BaseHook
+
+from include.errors import CuSynError
+
+if TYPE_CHECKING:
+    from include.budget.ledger import Ledger
+    from include.budget.reader import LedgerReader
+
+DEFAULT_CONN_ID = "privacy_ledger"
+
+
+class PrivacyLedgerHook(BaseHook):
+    """Opens the privacy ledger named by an Airflow connection.
+
+    Args:
+        ledger_conn_id: Airflow connection of type `sqlite` (host = absolute path of the file) or
+            `postgres`.
+
+    Privacy: ledger only.
+    """
+
+    conn_name_attr = "ledger_conn_id"
+    default_conn_name = DEFAULT_CONN_ID
+    hook_name = "Privacy ledger"
+
+    def __init__(self, ledger_conn_id: str = DEFAULT_CONN_ID) -> None:
+        super().__init__()
+        self.ledger_conn_id = ledger_conn_id
+
+    def url(self) -> str:
+        """Return the SQLAlchemy URL; built here, since `Connection.get_uri` mangles SQLite paths."""
+        from sqlalchemy import URL
+
+        conn = self.get_connection(self.ledger_conn_id)
+        if conn.conn_type == "sqlite":
+            return f"sqlite:///{conn.host}"
+        if conn.conn_type in ("postgres", "postgresql"):
+            url = URL.create(
+                "postgresql+psycopg",
+                username=conn.login,
+                password=conn.password,
+                host=conn.host,
+                port=conn.port,
+                database=conn.schema,
+            )
+            return url.render_as_string(hide_password=False)
+        raise CuSynError(
+            f"connection {self.ledger_conn_id}: the ledger lies in SQLite or PostgreSQL, not in "
+            f"{conn.conn_type!r}; set its type to sqlite or postgres"
+        )
+
+    def get_ledger(self) -> Ledger:
+        """Return the ledger's writer."""
+        from include.budget.ledger import Ledger
+        from include.budget.store import connect
+
+        return Ledger(connect(self.url()))
+
+    def get_reader(self) -> LedgerReader:
+        """Return the ledger's reader."""
+        from include.budget.reader import LedgerReader
+        from include.budget.store import connect
+
+        return LedgerReader(connect(self.url()))

@@ -1,0 +1,1 @@
+"""One operator a stage; each thin, keyword-only, and safe to run again."""

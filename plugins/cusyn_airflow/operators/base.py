@@ -1,0 +1,86 @@
+"""What the six stage operators share: the request, the ledger, the guard on errors."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from cusyn_airflow.hooks.ledger import DEFAULT_CONN_ID, PrivacyLedgerHook
+from cusyn_airflow.links import CHARGE_LINK_KEY, ChargeLink
+from cusyn_airflow.requests import release_run
+from include.errors import CuSynError
+from include.settings import load_settings
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from include.stages.run import ReleaseRun, Workplace
+
+
+class ReleaseOperator(BaseOperator):
+    """A stage of a release.
+
+    Args:
+        request: what is asked: `{"file": ..., "period": ...}` for a release file, or the fields of
+            the manual form; templated.
+        ledger_conn_id: Airflow connection of the privacy ledger.
+
+    Privacy: whatever goes wrong, the text that leaves the task names a class and a place in the
+    code, never a value: an exception raised while rows are at hand may quote them.
+    """
+
+    template_fields: Sequence[str] = ("request",)
+    operator_extra_links = (ChargeLink(),)
+    ui_color = "#eef4f7"
+
+    def __init__(
+        self, *, request: dict[str, Any], ledger_conn_id: str = DEFAULT_CONN_ID, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.request = request
+        self.ledger_conn_id = ledger_conn_id
+
+    @abstractmethod
+    def stage(self, run: ReleaseRun, place: Workplace, context: Context) -> dict[str, str]:
+        """Do the stage's work; returns the small public facts that go into XCom."""
+
+    def execute(self, context: Context) -> dict[str, str]:
+        """Run the stage, and let no foreign exception out with its text or its chain."""
+        try:
+            run = release_run(self.request, context)
+            return self.stage(run, self._workplace(), context)
+        except AirflowException:  # a skip or a failure that the stage itself decided on
+            raise
+        except CuSynError as error:
+            kind = AirflowException if error.retry_helps else AirflowFailException
+            fault = kind(str(error))
+        except Exception as error:
+            fault = AirflowException(f"{self.task_id} stopped: {type(error).__name__} {_where(error)}")
+        # Raised here, outside the handlers, so that no chained exception follows it into the log.
+        raise fault
+
+    def link_charge(self, charge_id: str, context: Context) -> None:
+        """Make the task's button lead to its charge."""
+        context["ti"].xcom_push(key=CHARGE_LINK_KEY, value=f"/cusyn/charges/{charge_id}")
+
+    def _workplace(self) -> Workplace:
+        from include.stages.run import Workplace
+
+        ledger = PrivacyLedgerHook(self.ledger_conn_id).get_ledger()
+        return Workplace(settings=load_settings(), ledger=ledger)
+
+
+def _where(error: Exception) -> str:
+    """Return the innermost place of our own code in the traceback: `in include/data/encode.py:88`."""
+    place, step = "", error.__traceback__
+    while step is not None:
+        name = step.tb_frame.f_code.co_filename
+        for room in ("/include/", "/cusyn_airflow/"):
+            if room in name:
+                place = f"in {room.strip('/')}/{name.rsplit(room, 1)[1]}:{step.tb_lineno}"
+        step = step.tb_next
+    return place

@@ -1,0 +1,47 @@
+"""BudgetEval: Algorithm 1 of the CuSyn paper, in one ledger transaction, before any measurement."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowSkipException
+
+from cusyn_airflow.operators.base import ReleaseOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from include.stages.run import ReleaseRun, Workplace
+
+
+class BudgetEvalOperator(ReleaseOperator):
+    """Reserve the release's cost in every pool it draws on, or learn why not.
+
+    A refusal is a normal end: the task and all after it are skipped, and the log names the
+    constraint that bound.
+
+    Args:
+        snapshot_id: the snapshot to be paid for; templated.
+
+    Privacy: ledger only.
+    """
+
+    template_fields = ("request", "snapshot_id")
+    ui_color = "#fdf3d8"
+
+    def __init__(self, *, snapshot_id: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.snapshot_id = snapshot_id
+
+    def stage(self, run: ReleaseRun, place: Workplace, context: Context) -> dict[str, str]:
+        """Ask the ledger; a second ask with the same key gets the first answer."""
+        from include.stages.budget_eval import budget_eval
+        from include.stages.words import decision_words
+
+        charge = budget_eval(run, place, self.snapshot_id)
+        self.link_charge(charge.charge_id, context)
+        line = decision_words(charge, run, place)
+        self.log.info("BudgetEval: %s", line)
+        if charge.state == "denied":
+            raise AirflowSkipException(line)
+        return {"charge_id": charge.charge_id, "decision": line}

@@ -1,0 +1,34 @@
+"""load: the declared source becomes a snapshot in the protected store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cusyn_airflow.operators.base import ReleaseOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from include.stages.run import ReleaseRun, Workplace
+
+
+class LoadOperator(ReleaseOperator):
+    """Take an immutable snapshot of the declared source.
+
+    Privacy: reads raw data inside the protected store; only a random id goes into XCom.
+    """
+
+    def stage(self, run: ReleaseRun, place: Workplace, context: Context) -> dict[str, str]:
+        """Take the snapshot, or name the one an earlier try was charged for."""
+        from include.stages.load import load
+
+        snapshot_id = load(run, place)
+        self.log.info(
+            "load: %s for period %s, asked by %s for %s, lies in the protected store as %s.",
+            run.dataset.dataset,
+            run.period,
+            run.actor,
+            run.release.requester,
+            snapshot_id,
+        )
+        return {"snapshot_id": snapshot_id}

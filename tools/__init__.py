@@ -1,0 +1,1 @@
+"""Commands around the product: the demonstration, the local UI, the standalone verifier."""
