@@ -38,9 +38,7 @@ def environment(var_dir: Path, *, port: int = 8080) -> dict[str, str]:
         "AIRFLOW__CORE__PARALLELISM": "2",  # the default forks 32 workers
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin,viewer:viewer",
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{database}",
-        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONNECT_ARGS": (
-            "cusyn_airflow.db_manager.SQLITE_CONNECT_ARGS"
-        ),
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONNECT_ARGS": "cusyn_airflow.connect_args.SQLITE",
         "AIRFLOW__DATABASE__EXTERNAL_DB_MANAGERS": "cusyn_airflow.db_manager.LedgerDBManager",
         "AIRFLOW__API__HOST": "127.0.0.1",  # the default listens to the world
         "AIRFLOW__API__PORT": str(port),

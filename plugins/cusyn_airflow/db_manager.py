@@ -8,10 +8,6 @@ from airflow.utils.db_manager import BaseDBManager
 
 from include.budget import migrations
 
-# Airflow's SQLite default waits 5 s for a lock; scheduler and dag-processor die on the sixth.
-# Named in [database] sql_alchemy_connect_args by the embedded default.
-SQLITE_CONNECT_ARGS = {"timeout": 60}
-
 
 class LedgerDBManager(BaseDBManager):
     """The ledger's tables, brought along by Airflow's own migration command.
