@@ -13,6 +13,7 @@ from include.accounting.amounts import (
     parse_delta,
 )
 from include.accounting.events import (
+    AdaptiveBlock,
     DiscreteLaplace,
     Event,
     EventError,
@@ -25,6 +26,7 @@ from include.accounting.zcdp import epsilon_from_rho, rho_from_epsilon
 __all__ = [
     "ONE",
     "Accounting",
+    "AdaptiveBlock",
     "AmountError",
     "Cost",
     "DiscreteLaplace",

@@ -13,6 +13,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar
 
+from include.accounting.amounts import ONE
 from include.errors import CuSynError
 
 _CONTEXT = Context(prec=60)
@@ -141,10 +142,48 @@ class DiscreteLaplace:
         return {"kind": self.kind, "epsilon": self.epsilon, "label": self.label}
 
 
-Event = Gaussian | ExponentialMechanism | DiscreteLaplace
+@dataclass(frozen=True)
+class AdaptiveBlock:
+    """A ceiling for events chosen along the way: what a zCDP filter of this size may let through.
 
-_KINDS: dict[str, type[Gaussian] | type[ExponentialMechanism] | type[DiscreteLaplace]] = {
-    cls.kind: cls for cls in (Gaussian, ExponentialMechanism, DiscreteLaplace)
+    A plan holds it in place of rounds whose noise scales depend on earlier noisy answers.
+
+    Args:
+        rho_pico: Size of the filter in units of 1e-12, above 0.
+        label: What the rounds are for (public).
+
+    Source: Whitehouse et al. 2023, Theorem 1: a filter over adaptively chosen zCDP amounts.
+
+    Privacy: ledger only.
+    """
+
+    kind: ClassVar[str] = "adaptive_block"
+    rho_pico: int
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        if type(self.rho_pico) is not int or self.rho_pico <= 0:
+            raise EventError("rho_pico of an adaptive block must be an int above 0.")
+
+    @property
+    def rho(self) -> Fraction:
+        """Exact zCDP ceiling."""
+        return Fraction(self.rho_pico, ONE)
+
+    @property
+    def epsilon_pure(self) -> Fraction | None:
+        """The rounds may be Gaussian: no pure DP is claimed."""
+        return None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the event in JSON types that read back exactly."""
+        return {"kind": self.kind, "rho_pico": self.rho_pico, "label": self.label}
+
+
+Event = Gaussian | ExponentialMechanism | DiscreteLaplace | AdaptiveBlock
+
+_KINDS: dict[str, type[Event]] = {
+    cls.kind: cls for cls in (Gaussian, ExponentialMechanism, DiscreteLaplace, AdaptiveBlock)
 }
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from include.accounting import (
     ONE,
+    AdaptiveBlock,
     Cost,
     DiscreteLaplace,
     Event,
@@ -31,6 +32,7 @@ events = st.one_of(
     st.builds(Gaussian, positive, st.integers(1, 30), st.text(max_size=5)),
     st.builds(ExponentialMechanism, epsilons, st.text(max_size=5)),
     st.builds(DiscreteLaplace, epsilons, st.text(max_size=5)),
+    st.builds(AdaptiveBlock, st.integers(1, 10**12), st.text(max_size=5)),
 )
 
 
@@ -71,7 +73,9 @@ def test_compose_is_exact_and_rounded_up_once(listed: list[Event]) -> None:
     exact = sum((event.rho for event in listed), Fraction(0)) * ONE
     assert exact <= cost.rho_pico < exact + 1
     assert compose(reversed(listed)) == cost
-    assert (cost.epsilon_pure_pico is None) == any(isinstance(e, Gaussian) for e in listed)
+    assert (cost.epsilon_pure_pico is None) == any(
+        isinstance(e, Gaussian | AdaptiveBlock) for e in listed
+    )
 
 
 @given(events)
@@ -156,6 +160,8 @@ def test_epsilon_pool_covers_what_it_sums(parts: list[int], exponent: int) -> No
         {"kind": "exponential_mechanism", "epsilon": -1},
         {"kind": "discrete_laplace", "epsilon": "1"},
         {"kind": ["gaussian"], "sigma": 1},
+        {"kind": "adaptive_block", "rho_pico": 0},
+        {"kind": "adaptive_block", "rho_pico": 0.5},
     ],
 )
 def test_impossible_events_are_refused(record: dict[str, object]) -> None:

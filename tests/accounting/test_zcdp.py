@@ -39,7 +39,7 @@ def test_a_pool_of_ten_holds_seventy_two_releases_of_one() -> None:
     assert rho_from_epsilon(10 * ONE, 9) // rho_from_epsilon(ONE, 9) == 72
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.integers(10**8, 10**14), deltas)
 def test_tight_against_brute_force(rho_pico: int, exponent: int) -> None:
     ours = epsilon_from_rho(rho_pico, exponent) / ONE
