@@ -1,0 +1,113 @@
+"""Whether a release, its dataset and the budgets fit each other; known before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from include.config.datasets import DatasetConfig
+from include.config.errors import did_you_mean, quoted
+from include.config.requests import BudgetsConfig, ReleaseConfig
+
+
+def cross_check(
+    release: ReleaseConfig, dataset: DatasetConfig, budgets: BudgetsConfig
+) -> list[str]:
+    """Return every mismatch between a release, its dataset and the budgets.
+
+    A request above a limit is not listed: refusing or lowering it is the ledger's normal answer.
+
+    Args:
+        release: what is asked for.
+        dataset: the dataset it names.
+        budgets: all pools and users.
+
+    Returns:
+        One line "key: fault; fix" each; empty when all fit.
+
+    Privacy: ledger only (declared text, never rows).
+    """
+    return [
+        *_columns(release, dataset),
+        *_requester(release, budgets),
+        *_pools(release, dataset, budgets),
+    ]
+
+
+def release_columns(release: ReleaseConfig, dataset: DatasetConfig) -> list[str]:
+    """Return the columns a release models, in the dataset's declared order.
+
+    Privacy: ledger only.
+    """
+    wanted = None if release.columns is None else set(release.columns)
+    return [name for name in dataset.modelled_columns if wanted is None or name in wanted]
+
+
+def _columns(release: ReleaseConfig, dataset: DatasetConfig) -> Iterator[str]:
+    known = dataset.modelled_columns
+    for name in release.columns or ():
+        if name not in known:
+            yield f"columns: unknown column {quoted(name)}; {did_you_mean(name, known)}"
+    modelled = release_columns(release, dataset)
+    queries = [("interest", query) for query in release.interest]
+    if not isinstance(release.workload, str):
+        queries += [("workload", query) for query in release.workload]
+    for key, query in queries:
+        for name in query:
+            if name not in modelled:
+                yield f"{key}: {_unknown(name, known, modelled)}"
+    if release.partition is not None:
+        column = release.partition.column
+        places = [*dataset.partition_columns, *dataset.columns]
+        if column not in places:
+            yield (
+                f"partition.column: unknown column {quoted(column)}; "
+                f"{did_you_mean(column, places)} (or list it under the dataset's "
+                "partition_columns)"
+            )
+        elif column in modelled:
+            yield (
+                f"partition.column: {quoted(column)} is also modelled, where it would be constant; "
+                "leave it out with `columns:` or list it under the dataset's partition_columns"
+            )
+
+
+def _unknown(name: str, known: object, modelled: list[str]) -> str:
+    if isinstance(known, dict) and name in known:
+        return f"{quoted(name)} is left out by `columns:`; add it there or drop the query"
+    return f"unknown column {quoted(name)}; {did_you_mean(name, modelled)}"
+
+
+def _requester(release: ReleaseConfig, budgets: BudgetsConfig) -> Iterator[str]:
+    user = budgets.users.get(release.requester)
+    if user is None:
+        yield (
+            f"requester: unknown requester {quoted(release.requester)}; "
+            f"{did_you_mean(release.requester, budgets.users)} (users in budgets.yaml)"
+        )
+    elif release.dataset not in user.datasets:
+        yield (
+            f"requester: {quoted(release.requester)} has no budget on "
+            f"{quoted(release.dataset)}; add it under users in budgets.yaml"
+        )
+
+
+def _pools(release: ReleaseConfig, dataset: DatasetConfig, budgets: BudgetsConfig) -> Iterator[str]:
+    pools = {name: budgets.populations.get(name) for name in dataset.populations}
+    for name, pool in pools.items():
+        if pool is None:
+            yield (
+                f"dataset: its population {quoted(name)} has no pool; "
+                f"{did_you_mean(name, budgets.populations)} (populations in budgets.yaml)"
+            )
+    declared = {name: pool for name, pool in pools.items() if pool is not None}
+    deltas = {pool.delta for pool in declared.values()}
+    if len(deltas) > 1:
+        shown = ", ".join(f"{name} {pool.delta}" for name, pool in declared.items())
+        yield f"dataset: its populations differ in delta ({shown}); give them one delta"
+    if release.delta is not None:
+        for name, pool in declared.items():
+            if pool.delta_exponent != release.delta_exponent:
+                yield (
+                    f"delta: {release.delta} differs from {pool.delta}, the delta of the pool "
+                    f"{quoted(name)}; remove the key, delta belongs to the pool"
+                )

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import datetime as dt
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from include.config import (
+    CategoryColumn,
+    ConfigError,
+    DatasetConfig,
+    IntegerColumn,
+    ScheduleDates,
+    config_digest,
+    list_release_files,
+    load_budgets,
+    load_checked,
+    load_dataset,
+    parse_request,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+FORM = {
+    "release": "by_hand",
+    "dataset": "gss_happiness",
+    "requester": "labour_team",
+    "epsilon": "0.5",
+    "accept_at_least": "",
+    "interest": [["educ", "income"]],
+    "partition": None,
+    "publish": {"uri": "var/releases"},
+}
+
+
+def test_the_shipped_files_fit_together(config_dir: Path) -> None:
+    checked = load_checked(list_release_files(config_dir)[0], config_dir)
+    assert checked.release.epsilon_pico == 10**12
+    assert checked.release.accept_at_least_pico == 5 * 10**11
+    assert isinstance(checked.release.schedule, ScheduleDates)
+    assert checked.release.schedule.dates[0] == dt.date(1994, 12, 31)
+    assert checked.dataset.max_rows == 1
+    pool = checked.budgets.populations["us_adults_gss"]
+    assert (pool.delta_exponent, pool.per_operation_limit_pico) == (9, 2 * 10**12)
+
+
+def test_fifty_releases_parse_in_well_under_a_second_with_light_imports(config_dir: Path) -> None:
+    text = (config_dir / "releases" / "happiness_by_wave.yaml").read_text()
+    for i in range(50):
+        copy = text.replace("release: happiness_by_wave", f"release: wave_{i}")
+        (config_dir / "releases" / f"wave_{i}.yaml").write_text(copy)
+    started = time.process_time()
+    for path in list_release_files(config_dir):
+        load_checked(path, config_dir)
+    assert time.process_time() - started < 1.0
+    heavy = ["numpy", "pandas", "pyarrow", "great_expectations", "sqlalchemy", "opendp", "mbi"]
+    code = f"import sys, include.config; print([m for m in {heavy} if m in sys.modules])"
+    out = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert out.stdout.strip() == "[]"
+
+
+def test_words_of_yaml_1_1_keep_the_meaning_the_steward_sees(
+    config_dir: Path, edit: Callable[[str, str, str], Path]
+) -> None:
+    edit(
+        "datasets/happiness.yaml",
+        "values: [not too happy, pretty happy, very happy]",
+        "values: [no, yes, on, 010, 12:30, 2024-01-01, 1_000, 7]",
+    )
+    column = load_dataset("gss_happiness", config_dir).columns["happy"]
+    assert isinstance(column, CategoryColumn)
+    assert column.values == ("no", "yes", "on", "010", "12:30", "2024-01-01", "1_000", "7")
+
+
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_dates_are_read_with_and_without_quotes(
+    config_dir: Path, edit: Callable[[str, str, str], Path], quote: str
+) -> None:
+    path = edit("releases/happiness_by_wave.yaml", "1994-12-31", f"{quote}1993-12-31{quote}")
+    schedule = load_checked(path, config_dir).release.schedule
+    assert isinstance(schedule, ScheduleDates)
+    assert schedule.dates[0] == dt.date(1993, 12, 31)
+
+
+@pytest.mark.parametrize("text", ["0 6 1 * *", "@monthly", "*/15 0-6 * JAN MON"])
+def test_cron_and_presets_are_accepted(
+    config_dir: Path, edit: Callable[[str, str, str], Path], text: str
+) -> None:
+    path = config_dir / "releases" / "happiness_by_wave.yaml"
+    lines = path.read_text().split("schedule:")
+    after = lines[1].split("partition:", 1)[1]
+    path.write_text(f'{lines[0]}schedule: "{text}"\npartition:{after}')
+    assert load_checked(path, config_dir).release.schedule == text
+    path.write_text(f'{lines[0]}schedule: "every now and then"\npartition:{after}')
+    with pytest.raises(ConfigError, match=r"schedule: .*five fields"):
+        load_checked(path, config_dir)
+
+
+def test_the_manual_form_follows_the_rules_of_a_file(config_dir: Path) -> None:
+    request = parse_request(FORM, config_dir)
+    assert request.accept_at_least_pico == request.epsilon_pico == 5 * 10**11
+    with pytest.raises(ConfigError, match=r"^form: epsilon: .*sign"):
+        parse_request({**FORM, "epsilon": "-10"}, config_dir)
+    with pytest.raises(ConfigError, match=r"^form: interest: unknown column 'incom'"):
+        parse_request({**FORM, "interest": [["educ", "incom"]]}, config_dir)
+    with pytest.raises(ConfigError, match=r"^form: requester: missing"):
+        parse_request({**FORM, "requester": ""}, config_dir)
+
+
+def test_only_listed_airflow_users_may_act_for_a_requester(config_dir: Path) -> None:
+    budgets = load_budgets(config_dir)
+    assert budgets.may_act_for("admin", "labour_team")
+    assert not budgets.may_act_for("viewer", "labour_team")
+    assert not budgets.may_act_for(None, "labour_team")
+
+
+def test_a_comment_does_not_change_the_digest_and_a_bin_does(
+    config_dir: Path, edit: Callable[[str, str, str], Path]
+) -> None:
+    before = config_digest(load_dataset("gss_happiness", config_dir))
+    edit("datasets/happiness.yaml", "dataset:", "# a remark\ndataset:")
+    assert config_digest(load_dataset("gss_happiness", config_dir)) == before
+    edit("datasets/happiness.yaml", "[17, 30, 40", "[17, 31, 40")
+    assert config_digest(load_dataset("gss_happiness", config_dir)) != before
+
+
+def _dataset(**changes: object) -> DatasetConfig:
+    base: dict[str, object] = {
+        "dataset": "d",
+        "populations": ["p"],
+        "privacy_unit": {"what": "person"},
+        "source": {"path": "x.csv"},
+        "columns": {"a": {"type": "boolean"}},
+    }
+    return DatasetConfig.model_validate({**base, **changes})
+
+
+def test_column_names_of_any_script_are_kept_apart() -> None:
+    names = ["größe", "年齢", "שם", "a,b", 'a"b', "a b", "É"]
+    columns = {name: {"type": "boolean"} for name in names}
+    assert list(_dataset(columns=columns).columns) == names
+    with pytest.raises(ValueError, match="look the same"):
+        _dataset(columns={**columns, "E\u0301": {"type": "boolean"}})
+
+
+def test_each_population_has_its_own_bound_and_the_largest_scales_the_noise() -> None:
+    populations = {"pupils": None, "teachers": {"id_column": "teacher", "max_rows": 30}}
+    dataset = _dataset(populations=populations, privacy_unit={"id_column": "pupil", "max_rows": 2})
+    assert dataset.max_rows == 30
+    assert dataset.bindings["pupils"].id_column == "pupil"
+
+
+def test_the_id_of_the_privacy_unit_cannot_be_modelled() -> None:
+    columns = {"a": {"type": "boolean"}, "pid": {"type": "integer", "min": 0, "max": 9}}
+    with pytest.raises(ValueError, match="cannot be modelled"):
+        _dataset(columns=columns, privacy_unit={"id_column": "pid"})
+    columns["pid"] = {"type": "key"}
+    assert list(_dataset(columns=columns, privacy_unit={"id_column": "pid"}).modelled_columns) == [
+        "a"
+    ]
+
+
+def test_equal_bins_cover_the_bounds() -> None:
+    column = IntegerColumn.model_validate({"type": "integer", "min": 3, "max": 12, "bins": 3})
+    assert column.lower_ends == [3, 6, 9]
+    assert IntegerColumn.model_validate({"type": "integer", "min": 0, "max": 1}).lower_ends == [
+        0,
+        1,
+    ]
