@@ -1,0 +1,383 @@
+"""How close the synthetic table is to the noisy measurements, and how far those are from the truth.
+
+The raw data are not consulted: every figure is computed from the sealed, noisy measurements and
+the synthetic table, so it costs nothing and reveals nothing more. What cannot be known that way
+(the error of a pair nobody measured) is reported as not measured, never guessed.
+
+Total variation: half the L1 distance of two normalised marginals; 0 is equal, 1 is disjoint.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from include.quality.facts import CheckOutcome, ColumnFacts, InterestQuery, Measurement
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+CONFIDENCE = 0.95
+Z95 = 1.959963984540054  # two-sided 95% of the normal law
+
+
+@dataclass(frozen=True)
+class CellBar:
+    """One cell of a marginal: its share in the synthetic table beside its noisy measurement.
+
+    Privacy: post-processing.
+    """
+
+    labels: tuple[str, ...]
+    synthetic: float
+    measured: float | None = None
+    low: float | None = None  # 95% interval of the measured share, from the noise
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class MarginalFidelity:
+    """One measured marginal compared with the synthetic table.
+
+    Privacy: post-processing.
+    """
+
+    clique: tuple[str, ...]
+    purpose: str
+    cells: int
+    sigma: float
+    distance_tv: float  # synthetic table to noisy measurement
+    typical_tv: float  # noisy measurement to truth: expected
+    bound95_tv: float  # noisy measurement to truth: in 95 of 100 releases
+    predicted_tv: float | None = None
+    bars: tuple[CellBar, ...] = ()
+
+    @property
+    def reached95_tv(self) -> float:
+        """Bound on the distance from the synthetic table to the truth, by the triangle rule."""
+        return min(1.0, self.distance_tv + self.bound95_tv)
+
+
+@dataclass(frozen=True)
+class ColumnFidelity:
+    """The one-way marginal of a column.
+
+    Privacy: post-processing.
+    """
+
+    name: str
+    bars: tuple[CellBar, ...]
+    distance_tv: float | None  # None: no measurement holds this column
+    source: tuple[str, ...] = ()  # the measurement it was summed from
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """Everything the report and the gate need to know.
+
+    Privacy: post-processing.
+    """
+
+    rows: int  # rows of the synthetic table
+    noisy_total: float
+    interest: tuple[MarginalFidelity, ...]
+    measured: tuple[MarginalFidelity, ...]
+    columns: tuple[ColumnFidelity, ...]
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """What the steward asks of a release before it may be published; None asks nothing.
+
+    Privacy: ledger only.
+    """
+
+    require_checks: bool = True
+    max_interest_distance_tv: float | None = None  # synthetic table to noisy measurement
+    max_interest_bound95_tv: float | None = None  # noisy measurement to truth
+    max_measured_distance_tv: float | None = None
+
+    @classmethod
+    def from_mapping(cls, gate: Mapping[str, Any]) -> Thresholds:
+        """Read the `gate` block of a release file.
+
+        Args:
+            gate: keys as the fields of this class.
+
+        Returns:
+            The thresholds.
+
+        Raises:
+            include.quality.checks.QualityError: a key is not known or a value is no share.
+
+        Privacy: ledger only.
+        """
+        from include.quality.checks import QualityError
+
+        known = list(cls.__dataclass_fields__)
+        for key, value in gate.items():
+            if key not in known:
+                raise QualityError(f"gate: '{key}' is not a threshold; use {', '.join(known)}.")
+            share = isinstance(value, int | float) and not isinstance(value, bool)
+            if key == "require_checks":
+                good = isinstance(value, bool)
+            else:
+                good = value is None or (share and 0 < value <= 1)
+            if not good:
+                wanted = "true or false" if key == "require_checks" else "a share above 0, up to 1"
+                raise QualityError(f"gate: {key} must be {wanted}.")
+        return cls(**gate)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether the release may be published, and why not.
+
+    Privacy: post-processing.
+    """
+
+    passed: bool
+    reasons: tuple[str, ...] = field(default=())
+
+
+def noise_tv(sigma: float, cells: int, total: float) -> tuple[float, float]:
+    """Error of a noisy marginal in total variation, from its noise alone.
+
+    Args:
+        sigma: scale of the Gaussian noise of one cell, in rows.
+        cells: number of cells.
+        total: noisy number of rows.
+
+    Returns:
+        (expected, 95% bound), each a share capped at 1. The expectation is half the mean of the
+        noise's L1 norm over the total; the bound adds its Gaussian concentration
+        (the norm is Lipschitz with constant sqrt(cells)).
+
+    Source: Boucheron, Lugosi & Massart 2013, Theorem 5.6.
+
+    Privacy: post-processing.
+    """
+    if total <= 0:
+        return 1.0, 1.0
+    mean = cells * sigma * math.sqrt(2 / math.pi)
+    tail = sigma * math.sqrt(2 * cells * math.log(1 / (1 - CONFIDENCE)))
+    return min(1.0, mean / (2 * total)), min(1.0, (mean + tail) / (2 * total))
+
+
+def noisy_total(measurements: Sequence[Measurement]) -> float:
+    """Estimate the number of rows from the measurements, weighted by their noise.
+
+    Args:
+        measurements: noisy marginals of one transcript.
+
+    Returns:
+        A non-negative number of rows; 0 without measurements.
+
+    Privacy: post-processing.
+    """
+    weights = [1 / (len(m.counts) * m.sigma**2) for m in measurements]
+    if not weights:
+        return 0.0
+    sums = [float(sum(m.counts)) for m in measurements]
+    estimate = sum(w * s for w, s in zip(weights, sums, strict=True)) / sum(weights)
+    return max(0.0, estimate)
+
+
+def assess(
+    codes: NDArray[np.integer[Any]],
+    columns: Sequence[ColumnFacts],
+    measurements: Sequence[Measurement],
+    interest: Sequence[InterestQuery],
+) -> Fidelity:
+    """Compare a synthetic table with the noisy measurements it was fitted to.
+
+    Args:
+        codes: synthetic rows, shape (rows, columns), codes in the order of `columns`.
+        columns: the declared columns.
+        measurements: noisy marginals of the sealed transcript.
+        interest: the named queries with their errors from the noise.
+
+    Returns:
+        Distances per measured marginal, per interest query and per column.
+
+    Privacy: post-processing.
+    """
+    total = noisy_total(measurements)
+    table = _Table(codes, columns)
+    measured = tuple(_compare(table, m, total) for m in measurements if m.clique)
+    named = tuple(_interest(table, query, measurements, total) for query in interest)
+    singles = tuple(_column(table, column.name, measurements, total) for column in columns)
+    return Fidelity(int(codes.shape[0]), total, named, measured, singles)
+
+
+def gate(
+    fidelity: Fidelity, checks: Sequence[CheckOutcome], thresholds: Thresholds | None = None
+) -> Verdict:
+    """Decide whether a release may be published.
+
+    Args:
+        fidelity: what `assess` found.
+        checks: what `check_synthetic` found.
+        thresholds: the steward's; the default asks only that every rule holds.
+
+    Returns:
+        The verdict with one sentence per reason to withhold.
+
+    Privacy: post-processing.
+    """
+    limits = thresholds or Thresholds()
+    reasons = []
+    if limits.require_checks:
+        reasons += [_failed(check) for check in checks if not check.passed]
+    for query in fidelity.interest:
+        name = " x ".join(query.clique)
+        reasons += _above(
+            f"The interest query {name} is %s from its noisy measurement",
+            query.distance_tv,
+            limits.max_interest_distance_tv,
+        )
+        reasons += _above(
+            f"The 95% error bound of the interest query {name} is %s",
+            query.bound95_tv,
+            limits.max_interest_bound95_tv,
+        )
+    for marginal in fidelity.measured:
+        reasons += _above(
+            f"The marginal {' x '.join(marginal.clique)} is %s from its noisy measurement",
+            marginal.distance_tv,
+            limits.max_measured_distance_tv,
+        )
+    return Verdict(not reasons, tuple(reasons))
+
+
+def _failed(check: CheckOutcome) -> str:
+    place = "the table" if check.column is None else f"column '{check.column}'"
+    how = "could not be evaluated" if check.raised else "does not hold"
+    return f"On {place} the rule '{check.rule}' {how}."
+
+
+def _above(sentence: str, value: float, limit: float | None) -> list[str]:
+    if limit is None or value <= limit:
+        return []
+    return [f"{sentence % f'{value:.4f}'}, above the declared limit {limit:g}."]
+
+
+class _Table:
+    """The synthetic codes with their marginal counts, each computed once."""
+
+    def __init__(self, codes: NDArray[np.integer[Any]], columns: Sequence[ColumnFacts]) -> None:
+        self.codes = codes
+        self.position = {column.name: i for i, column in enumerate(columns)}
+        self.labels = {column.name: column.cells for column in columns}
+        self._seen: dict[tuple[str, ...], NDArray[np.float64]] = {}
+
+    def shape(self, clique: tuple[str, ...]) -> tuple[int, ...]:
+        return tuple(len(self.labels[name]) for name in clique)
+
+    def share(self, clique: tuple[str, ...]) -> NDArray[np.float64]:
+        """Normalised counts of a clique, flat in C-order; zeros when there are no rows."""
+        import numpy as np
+
+        if clique not in self._seen:
+            shape = self.shape(clique)
+            index = np.zeros(self.codes.shape[0], dtype=np.int64)
+            for name, size in zip(clique, shape, strict=True):
+                index = index * size + self.codes[:, self.position[name]]
+            counts = np.bincount(index, minlength=math.prod(shape)).astype(np.float64)
+            self._seen[clique] = counts / max(1, self.codes.shape[0])
+        return self._seen[clique]
+
+    def cell_labels(self, clique: tuple[str, ...], flat: int) -> tuple[str, ...]:
+        import numpy as np
+
+        place = np.unravel_index(flat, self.shape(clique))
+        return tuple(self.labels[n][int(i)] for n, i in zip(clique, place, strict=True))
+
+
+def _compare(table: _Table, m: Measurement, total: float) -> MarginalFidelity:
+    typical, bound = noise_tv(m.sigma, len(m.counts), total)
+    distance = _distance(table.share(m.clique), _measured_share(m, total))
+    return MarginalFidelity(
+        m.clique, m.purpose, len(m.counts), m.sigma, distance, typical, bound, None
+    )
+
+
+def _measured_share(m: Measurement, total: float) -> NDArray[np.float64]:
+    import numpy as np
+
+    counts = np.asarray(m.counts, dtype=np.float64)
+    return counts / total if total > 0 else np.zeros_like(counts)
+
+
+def _distance(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    import numpy as np
+
+    return float(min(1.0, 0.5 * np.abs(a - b).sum()))
+
+
+def _interest(
+    table: _Table, query: InterestQuery, measurements: Sequence[Measurement], total: float
+) -> MarginalFidelity:
+    candidates = [m for m in measurements if m.clique == query.clique]
+    # The dedicated measurement first, then the least noisy one.
+    candidates.sort(key=lambda m: (m.purpose != "interest", m.sigma))
+    share = table.share(query.clique)
+    measured = _measured_share(candidates[0], total) if candidates else None
+    sigma = candidates[0].sigma if candidates else query.sigma
+    return MarginalFidelity(
+        query.clique,
+        "interest",
+        len(share),
+        query.sigma,
+        _distance(share, measured) if measured is not None else 1.0,
+        query.typical_tv,
+        query.bound95_tv,
+        query.predicted_tv,
+        _bars(table, query.clique, share, measured, sigma, total),
+    )
+
+
+def _column(
+    table: _Table, name: str, measurements: Sequence[Measurement], total: float
+) -> ColumnFidelity:
+    """Sum the least noisy measurement that holds the column down to it."""
+    import numpy as np
+
+    share = table.share((name,))
+    holding = [m for m in measurements if name in m.clique]
+    if not holding or total <= 0:
+        bars = _bars(table, (name,), share, None, 0.0, total)
+        return ColumnFidelity(name, bars, None)
+
+    def spread(m: Measurement) -> float:  # deviation of one summed cell
+        return m.sigma * math.sqrt(len(m.counts) / len(table.labels[name]))
+
+    best = min(holding, key=spread)
+    counts = np.asarray(best.counts, dtype=np.float64).reshape(table.shape(best.clique))
+    others = tuple(i for i, other in enumerate(best.clique) if other != name)
+    measured = counts.sum(axis=others) / total
+    bars = _bars(table, (name,), share, measured, spread(best), total)
+    return ColumnFidelity(name, bars, _distance(share, measured), best.clique)
+
+
+def _bars(
+    table: _Table,
+    clique: tuple[str, ...],
+    share: NDArray[np.float64],
+    measured: NDArray[np.float64] | None,
+    sigma: float,
+    total: float,
+) -> tuple[CellBar, ...]:
+    bars = []
+    half = Z95 * sigma / total if total > 0 else 0.0
+    for flat, value in enumerate(share):
+        labels = table.cell_labels(clique, flat)
+        if measured is None or total <= 0:
+            bars.append(CellBar(labels, float(value)))
+            continue
+        centre = float(measured[flat])
+        bars.append(CellBar(labels, float(value), centre, centre - half, centre + half))
+    return tuple(bars)
