@@ -1,0 +1,113 @@
+"""The fitted graphical model: marginals and rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from include.synthesis.estimation.junction import Columns, JunctionTree
+from include.synthesis.estimation.marginals import MarginalReader
+from include.synthesis.estimation.measurement import Clique, FloatArray, check_clique
+from include.synthesis.estimation.propagation import Views
+from include.synthesis.estimation.sampling import Codes, sample_rows
+
+
+class GraphicalModel:
+    """A distribution over the domain that factors over a junction tree, scaled to a total.
+
+    Args:
+        domain: column name to number of cells, in column order.
+        tree: the junction tree.
+        conditionals: P(rest | separator) per node.
+        marginals: node marginals, each summing to the total.
+        factors: columns and log table of each maximal measured clique.
+        total: number of rows the model stands for.
+        loss: half the chi-square of the measurements it was fitted to.
+        iterations: steps the fit took.
+
+    Privacy: post-processing.
+    """
+
+    def __init__(
+        self,
+        domain: Mapping[str, int],
+        tree: JunctionTree,
+        conditionals: Views,
+        marginals: Views,
+        *,
+        factors: Iterable[tuple[Columns, FloatArray]],
+        total: float,
+        loss: float,
+        iterations: int,
+    ) -> None:
+        self.domain: dict[str, int] = dict(domain)
+        self.tree = tree
+        self.total = total
+        self.loss = loss
+        self.iterations = iterations
+        self.factors = list(factors)
+        self._conditionals = conditionals
+        self._reader = MarginalReader(tree, conditionals, marginals, total)
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The nodes of the junction tree, columns in domain order."""
+        return tuple(
+            tuple(self.tree.names[c] for c in sorted(node.columns)) for node in self.tree.nodes
+        )
+
+    @property
+    def size_mb(self) -> float:
+        """Megabytes (2^20 bytes) of one float64 table per node."""
+        return self.tree.cells * 8 / 2**20
+
+    def marginal(self, clique: Iterable[str]) -> FloatArray:
+        """Compute the marginal of any columns, whether or not they were measured together.
+
+        Args:
+            clique: column names; the order gives the axes.
+
+        Returns:
+            Expected counts, float64, shape (cells,), C order, summing to the total.
+
+        Raises:
+            EstimationError: for an unknown or repeated column.
+
+        Privacy: post-processing.
+        """
+        names = tuple(clique)
+        check_clique(self.domain, names)
+        return self._reader.read(self.tree.columns(names))
+
+    def marginals(self, cliques: Iterable[Clique]) -> dict[Clique, FloatArray]:
+        """Compute many marginals, sharing the partial sums along the tree.
+
+        Args:
+            cliques: column names per marginal.
+
+        Returns:
+            Marginal by clique, each as `marginal` gives it.
+
+        Raises:
+            EstimationError: for an unknown or repeated column.
+
+        Privacy: post-processing.
+        """
+        answers = {tuple(clique): self.marginal(clique) for clique in cliques}
+        self._reader.forget()
+        return answers
+
+    def sample(self, rows: int, rng: np.random.Generator) -> Codes:
+        """Draw synthetic rows with low-variance rounding.
+
+        Args:
+            rows: number of rows, at least 0.
+            rng: the only source of randomness.
+
+        Returns:
+            Codes, smallest unsigned type, shape (rows, columns), columns in domain order.
+
+        Privacy: post-processing.
+        """
+        return sample_rows(self.tree, self._conditionals, rows, rng)
