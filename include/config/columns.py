@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import math
+import unicodedata
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -52,8 +53,9 @@ def _category_values(value: Any) -> tuple[str, ...]:
     if len(value) > MAX_LEVELS:
         fault(f"more than {MAX_LEVELS} values; group them into fewer categories")
     texts = [_category_text(item) for item in value]
-    for text in texts:
-        if texts.count(text) > 1:
+    plain = [unicodedata.normalize("NFC", text.strip()) for text in texts]
+    for text in plain:
+        if plain.count(text) > 1:
             fault(f"the value {quoted(text)} is listed twice; remove one")
     return tuple(texts)
 

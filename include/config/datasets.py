@@ -31,6 +31,18 @@ class PrivacyUnit(ConfigModel):
     id_column: str | None = None
     max_rows: int = Field(default=1, ge=1, le=10_000)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _say_how_many_rows(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        if data.get("id_column") is None and "max_rows" not in data:
+            fault(
+                "nothing says how many rows one unit may own; add id_column (and max_rows), or "
+                "write max_rows: 1 if every row is another unit"
+            )
+        return data
+
     @model_validator(mode="after")
     def _several_rows_need_an_id(self) -> PrivacyUnit:
         if self.max_rows > 1 and self.id_column is None:
@@ -208,6 +220,25 @@ class DatasetConfig(ConfigModel):
         return self
 
     @model_validator(mode="after")
+    def _one_enforced_bound(self) -> DatasetConfig:
+        ids = sorted({b.id_column for b in self.bindings.values() if b.id_column is not None})
+        if len(ids) > 1:
+            fault(
+                f"populations: the id columns {', '.join(map(quoted, ids))} cannot be bounded "
+                "together (removing one unit may bring back any number of another's rows); keep "
+                "one id_column and prepare the source so that the others own one row each"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _source_columns_differ(self) -> DatasetConfig:
+        names = [self.source_name(name) for name in self.columns]
+        for name in names:
+            if names.count(name) > 1:
+                fault(f"columns: two columns are read from {quoted(name)}; keep one")
+        return self
+
+    @model_validator(mode="after")
     def _constraints_known(self) -> DatasetConfig:
         for constraint in self.constraints:
             for name in constraint.never:
@@ -232,9 +263,29 @@ class DatasetConfig(ConfigModel):
         return {name: binding or unit for name, binding in self.populations.items()}
 
     @property
+    def id_column(self) -> str | None:
+        """The column whose units' rows are bounded; None where each row is another unit."""
+        return next((b.id_column for b in self.bindings.values() if b.id_column), None)
+
+    @property
+    def row_bound(self) -> int:
+        """The number of rows kept of one unit, where an id column names it.
+
+        Where populations share the id, the smallest of their bounds holds for all of them.
+        """
+        return min(
+            (b.max_rows for b in self.bindings.values() if b.id_column is not None), default=1
+        )
+
+    @property
     def max_rows(self) -> int:
-        """The largest number of rows one unit of any population may move; scales all noise."""
-        return max(binding.max_rows for binding in self.bindings.values())
+        """The largest number of rows one unit of any population may move; scales all noise.
+
+        A population of one row a unit, beside one whose rows are truncated by an id, may move two:
+        its own row, and one of the other unit's that is kept in its place.
+        """
+        ids = [binding.id_column is not None for binding in self.bindings.values()]
+        return max(self.row_bound, 2 if any(ids) and not all(ids) else 1)
 
     def source_name(self, column: str) -> str:
         """Return the name a declared column has in the source."""

@@ -133,7 +133,7 @@ def _dataset(**changes: object) -> DatasetConfig:
     base: dict[str, object] = {
         "dataset": "d",
         "populations": ["p"],
-        "privacy_unit": {"what": "person"},
+        "privacy_unit": {"what": "person", "max_rows": 1},
         "source": {"path": "x.csv"},
         "columns": {"a": {"type": "boolean"}},
     }
@@ -148,11 +148,26 @@ def test_column_names_of_any_script_are_kept_apart() -> None:
         _dataset(columns={**columns, "E\u0301": {"type": "boolean"}})
 
 
-def test_each_population_has_its_own_bound_and_the_largest_scales_the_noise() -> None:
+def test_a_joined_population_moves_its_own_row_and_one_kept_in_its_place() -> None:
+    one_row = {"what": "pupil", "max_rows": 1}
     populations = {"pupils": None, "teachers": {"id_column": "teacher", "max_rows": 30}}
-    dataset = _dataset(populations=populations, privacy_unit={"id_column": "pupil", "max_rows": 2})
-    assert dataset.max_rows == 30
-    assert dataset.bindings["pupils"].id_column == "pupil"
+    dataset = _dataset(populations=populations, privacy_unit=one_row)
+    assert (dataset.id_column, dataset.row_bound, dataset.max_rows) == ("teacher", 30, 30)
+    populations["teachers"] = {"id_column": "teacher", "max_rows": 1}
+    assert _dataset(populations=populations, privacy_unit=one_row).max_rows == 2
+
+
+def test_two_id_columns_cannot_be_bounded_together() -> None:
+    populations = {"pupils": None, "teachers": {"id_column": "teacher", "max_rows": 30}}
+    unit = {"what": "pupil", "id_column": "pupil", "max_rows": 2}
+    with pytest.raises(ValueError, match="cannot be bounded together"):
+        _dataset(populations=populations, privacy_unit=unit)
+
+
+def test_the_steward_is_asked_how_many_rows_one_unit_may_own() -> None:
+    with pytest.raises(ValueError, match="how many rows one unit may own"):
+        _dataset(privacy_unit={"what": "person"})
+    assert _dataset(privacy_unit={"what": "person", "id_column": "pid"}).max_rows == 1
 
 
 def test_the_id_of_the_privacy_unit_cannot_be_modelled() -> None:
