@@ -47,6 +47,20 @@ def list_dataset_files(config_dir: Path) -> list[Path]:
     return _yaml_files(config_dir / "datasets")
 
 
+def list_dataset_names(config_dir: Path) -> list[str]:
+    """Return the names that readable dataset files declare, for the choices of a form.
+
+    Privacy: ledger only.
+    """
+    names = []
+    for path in list_dataset_files(config_dir):
+        try:
+            names.append(str(_content(path, _version(path)).get("dataset")))
+        except ConfigError:
+            continue
+    return sorted(names)
+
+
 def load_release(path: Path) -> ReleaseConfig:
     """Read one release file, by itself.
 

@@ -21,9 +21,8 @@ from cusyn_airflow.operators.quality_check import QualityCheckOperator
 from cusyn_airflow.operators.synthesize import SynthesizeOperator
 from cusyn_airflow.operators.validate import ValidateOperator
 from cusyn_airflow.timetables import ReleaseDatesTimetable
-from include.config.loader import cross_check, list_release_files, load_budgets, load_dataset
-from include.config.loader import load_release
-from include.config.models import ReleaseConfig
+from include.config.loader import list_release_files, load_checked
+from include.config.requests import ReleaseConfig, ScheduleDates
 from include.errors import CuSynError
 from include.settings import load_settings
 
@@ -46,9 +45,7 @@ def release_dags() -> dict[str, DAG]:
 
 def _dag_of_file(path: Path, config_dir: Path) -> DAG:
     try:
-        release = load_release(path)
-        dataset = load_dataset(release.dataset, config_dir)
-        cross_check(release, dataset, load_budgets(config_dir))
+        release = load_checked(path, config_dir).release
     except CuSynError as error:
         return configuration_error_dag(path.stem, str(error))
     return release_dag(release, path)
@@ -111,9 +108,8 @@ def configuration_error_dag(stem: str, sentence: str) -> DAG:
 
 
 def _schedule(release: ReleaseConfig) -> Any:
-    dates = getattr(release.schedule, "dates", None)
-    if dates is not None:
-        return ReleaseDatesTimetable([str(date) for date in dates])
+    if isinstance(release.schedule, ScheduleDates):
+        return ReleaseDatesTimetable([date.isoformat() for date in release.schedule.dates])
     return release.schedule
 
 

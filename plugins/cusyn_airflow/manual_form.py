@@ -6,7 +6,7 @@ from typing import Any
 
 from airflow.sdk import Param
 
-from include.config.loader import list_datasets, load_budgets
+from include.config.loader import list_dataset_names, load_budgets
 from include.errors import CuSynError
 from include.settings import load_settings
 
@@ -23,7 +23,7 @@ def manual_params() -> dict[str, Param]:
     Privacy: ledger only.
     """
     config_dir = load_settings().config_dir
-    datasets = list_datasets(config_dir)
+    datasets = list_dataset_names(config_dir)
     try:
         requesters = sorted(load_budgets(config_dir).users)
     except CuSynError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +11,15 @@ from include.settings import load_settings
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from include.config.models import ReleaseConfig
+    from include.config.requests import ReleaseConfig
     from include.stages.run import ReleaseRun
 
 # Runs that Airflow itself makes because the release's own schedule says so.
 SCHEDULED_RUN_TYPES = {"scheduled", "asset_triggered"}
+
+# `dag.test()` runs in the process of whoever has a shell on the machine and authenticates nobody;
+# budgets.yaml calls that person `local`.
+LOCAL_ACTOR = "local"
 
 
 def release_run(request: dict[str, Any], context: Context) -> ReleaseRun:
@@ -30,24 +35,23 @@ def release_run(request: dict[str, Any], context: Context) -> ReleaseRun:
     Privacy: ledger only.
     """
     from include.config.loader import load_budgets, load_dataset
-    from include.config.models import ReleaseConfig
     from include.stages.run import ReleaseRun
 
-    settings = load_settings()
-    release = read_release(request, settings.config_dir)
+    config_dir = load_settings().config_dir
+    release = read_release(request, config_dir)
     dag_run, ti = context["dag_run"], context["ti"]
     run_type = getattr(dag_run.run_type, "value", str(dag_run.run_type))
+    scheduled = run_type in SCHEDULED_RUN_TYPES
     return ReleaseRun(
         release=release,
-        dataset=load_dataset(release.dataset, settings.config_dir),
-        budgets=load_budgets(settings.config_dir),
+        dataset=load_dataset(release.dataset, config_dir),
+        budgets=load_budgets(config_dir),
         period=str(request["period"]).strip(),
-        actor=dag_run.triggering_user_name
-        or ("scheduler" if run_type in SCHEDULED_RUN_TYPES else "unknown"),
-        scheduled=run_type in SCHEDULED_RUN_TYPES,
+        actor=_actor(dag_run.triggering_user_name, scheduled),
+        scheduled=scheduled,
         dag_id=ti.dag_id,
         run_id=ti.run_id,
-        map_index=ti.map_index if ti.map_index is not None else -1,
+        map_index=-1 if ti.map_index is None else ti.map_index,
         attempt=ti.try_number,
     )
 
@@ -60,14 +64,34 @@ def read_release(request: dict[str, Any], config_dir: Path) -> ReleaseConfig:
 
     Privacy: ledger only.
     """
-    from include.config.loader import load_release, parse_request
+    from include.config.loader import load_checked, parse_request
 
     if "form" in request:
-        return parse_request(request["form"], config_dir)
-    release = load_release(config_dir / "releases" / request["file"])
+        return parse_request(_filled_form(request["form"]), config_dir)
+    release = load_checked(config_dir / "releases" / request["file"], config_dir).release
     if release.partition is None:
         return release
     # The partition's value may be a template over the run ("{{ logical_date.year }}"): Airflow
     # rendered it as part of the operator's request.
     rendered = release.partition.model_copy(update={"value": request["partition_value"]})
     return release.model_copy(update={"partition": rendered})
+
+
+def _filled_form(form: dict[str, str]) -> dict[str, Any]:
+    """Read the form's JSON texts back and give the release its name, place and partition."""
+    fields = {name: json.loads(text) for name, text in form.items()}
+    column, value = fields.pop("partition_column"), fields.pop("partition_value")
+    if column or value:
+        fields["partition"] = {"column": column or "", "value": value or ""}
+    fields.pop("period")  # a fact of the run, not of the release
+    return fields | {
+        "release": f"manual_{fields['dataset']}",
+        "publish": {"uri": load_settings().releases_uri},
+    }
+
+
+def _actor(triggering_user: str | None, scheduled: bool) -> str:
+    """Return who asked, as Airflow authenticated them; the run's conf is never consulted."""
+    if triggering_user == "dag_test":
+        return LOCAL_ACTOR
+    return triggering_user or ("scheduler" if scheduled else "unknown")
