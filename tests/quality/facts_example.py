@@ -111,8 +111,9 @@ def report(
         for i, c in enumerate(wanted)
     ]
     fidelity = assess(table, cols, measured, interest)
-    checks = (CheckOutcome(None, "number of columns", True),) + tuple(
-        CheckOutcome(c.name, "only declared values", True) for c in cols
+    checks = (
+        CheckOutcome(None, "number of columns", True),
+        *tuple(CheckOutcome(c.name, "only declared values", True) for c in cols),
     )
     return ReportInput(
         ReleaseFacts(
