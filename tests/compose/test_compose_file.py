@@ -1,0 +1,182 @@
+"""docker-compose.yaml: valid, without a secret, and every service with its own credential only."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+
+from tests.compose.composefile import EXAMPLE, FILE, compose, documented
+
+AIRFLOW_SERVICES = ("init", "api-server", "scheduler", "dag-processor")
+SECRET = re.compile(r"(PASSWORD|SECRET|KEY|ROOT_USER)")
+Services = dict[str, dict[str, Any]]
+
+
+def variables() -> dict[str, bool]:
+    """Each variable of the file and whether Compose refuses to start without it."""
+    lines = compose("config", "--variables").stdout.splitlines()[1:]
+    return {name: required == "true" for name, required, *_ in (line.split() for line in lines)}
+
+
+def own_services(services: Services) -> Services:
+    return {name: services[name] for name in AIRFLOW_SERVICES}
+
+
+def ledger_login(service: dict[str, Any]) -> str:
+    return str(json.loads(service["environment"]["AIRFLOW_CONN_PRIVACY_LEDGER"])["login"])
+
+
+def metadata_login(service: dict[str, Any]) -> str | None:
+    return urlsplit(service["environment"]["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"]).username
+
+
+def test_compose_accepts_the_file(env_file: Path) -> None:
+    done = compose("config", "--quiet", env_file=env_file)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_compose_would_refuse_a_misspelt_key(env_file: Path, tmp_path: Path) -> None:
+    """The schema is really applied: otherwise the test above would prove nothing."""
+    wrong = tmp_path / "docker-compose.yaml"
+    wrong.write_text(
+        FILE.read_text(encoding="utf-8").replace("healthcheck:", "healtcheck:", 1), encoding="utf-8"
+    )
+    done = compose("--file", str(wrong), "config", "--quiet", env_file=env_file)
+    assert done.returncode != 0
+    assert "healtcheck" in done.stderr
+
+
+def test_nothing_starts_without_secrets() -> None:
+    """Neither with no environment file nor with the example as it is shipped."""
+    for env_file in (None, EXAMPLE):
+        done = compose("config", "--quiet", env_file=env_file)
+        assert done.returncode != 0
+        assert "required variable" in done.stderr
+        assert "tools/make_env.py" in done.stderr
+
+
+def test_every_secret_is_required_and_has_no_default() -> None:
+    secrets = {name for name in variables() if SECRET.search(name)}
+    assert len(secrets) >= 15
+    assert all(variables()[name] for name in secrets)
+    assert not {name for name in secrets if documented()[name]}
+
+
+def test_every_variable_is_documented_and_every_documented_one_is_used() -> None:
+    assert set(variables()) == set(documented())
+
+
+def test_documented_defaults_are_the_files_own() -> None:
+    text = FILE.read_text(encoding="utf-8")
+    for name, value in documented().items():
+        if value:
+            assert set(re.findall(rf"\$\{{{name}:-([^}}]*)\}}", text)) == {value}, name
+
+
+def test_no_literal_secret_stands_in_the_file() -> None:
+    """Whatever looks like a secret by its name takes its value from a variable."""
+    for name, service in yaml.safe_load(FILE.read_text(encoding="utf-8"))["services"].items():
+        for key, value in service.get("environment", {}).items():
+            if SECRET.search(key) and not key.endswith("_FILE"):
+                assert re.fullmatch(r"\$\{[A-Z0-9_]+:\?[^}]+\}", str(value)), f"{name}: {key}"
+            for part in re.findall(r'://[^@\s/]*:([^@\s]*)@|"password": "([^"]*)"', str(value)):
+                assert "".join(part).startswith("${"), f"{name}: {key}"
+
+
+def test_every_service_that_imports_the_project_finds_it(services: Services) -> None:
+    for name, service in own_services(services).items():
+        assert service["environment"]["PYTHONPATH"] == "/opt/cusyn:/opt/cusyn/plugins", name
+        assert service["environment"]["CUSYN_PROJECT_ROOT"] == "/opt/cusyn", name
+        assert any(v["target"] == "/opt/cusyn/config" for v in service["volumes"]), name
+
+
+def test_tasks_reach_the_ledger_as_its_writer_and_the_ui_as_its_auditor(services: Services) -> None:
+    assert ledger_login(services["scheduler"]) == "dp_ledger_writer"
+    assert ledger_login(services["api-server"]) == "dp_ledger_auditor"
+    assert "AIRFLOW_CONN_PRIVACY_LEDGER" not in services["dag-processor"]["environment"]
+
+
+def test_only_init_holds_the_owner_and_the_superuser(services: Services) -> None:
+    assert metadata_login(services["init"]) == "dp_ledger_owner"
+    secrets = services["init"]["environment"]
+    for name in set(services) - {"init", "postgres"}:
+        environment = str(services[name]["environment"])
+        assert secrets["CUSYN_DB_OWNER_PASSWORD"] not in environment, name
+        assert secrets["CUSYN_LEDGER_ADMIN_PASSWORD"] not in environment, name
+        assert str(urlsplit(secrets["CUSYN_SUPERUSER_URL"]).password) not in environment, name
+        if name in AIRFLOW_SERVICES:
+            assert metadata_login(services[name]) == "airflow", name
+
+
+def test_only_the_tasks_hold_the_stores_key_and_see_raw_data(services: Services) -> None:
+    private = {"/opt/cusyn/var/raw", "/opt/cusyn/var/protected", "/opt/cusyn/var/keys"}
+    for name, service in own_services(services).items():
+        mounted = {volume["target"] for volume in service["volumes"]}
+        holds_key = "AIRFLOW_CONN_RELEASE_STORE" in service["environment"]
+        assert (mounted & private == private) == holds_key == (name == "scheduler"), name
+        assert name == "scheduler" or not mounted & private, name
+
+
+def test_configuration_and_source_are_mounted_read_only(services: Services) -> None:
+    for service in services.values():
+        for volume in service.get("volumes", []):
+            assert volume["type"] != "bind" or volume.get("read_only") is True, volume
+
+
+def test_every_port_is_bound_to_loopback(services: Services) -> None:
+    ports = [port for service in services.values() for port in service.get("ports", [])]
+    assert len(ports) == 2
+    assert {port["host_ip"] for port in ports} == {"127.0.0.1"}
+    assert not services["postgres"].get("ports")
+
+
+def test_all_share_one_jwt_secret_and_the_execution_api_is_the_api_servers(
+    services: Services,
+) -> None:
+    environments = [service["environment"] for service in own_services(services).values()]
+    assert len({e["AIRFLOW__API_AUTH__JWT_SECRET"] for e in environments}) == 1
+    urls = {e["AIRFLOW__CORE__EXECUTION_API_SERVER_URL"] for e in environments}
+    assert urls == {"http://api-server:8080/execution/"}
+
+
+@pytest.mark.parametrize("name", ["postgres", "store", "api-server", "scheduler", "dag-processor"])
+def test_every_long_running_service_has_a_health_check(services: Services, name: str) -> None:
+    assert services[name]["healthcheck"]["test"][0] == "CMD"
+    assert services[name]["restart"] == "unless-stopped"
+
+
+def test_airflow_starts_after_init_and_tasks_after_the_bucket(services: Services) -> None:
+    done = "service_completed_successfully"
+    for name in ("api-server", "scheduler", "dag-processor"):
+        assert services[name]["depends_on"]["init"]["condition"] == done
+    assert services["scheduler"]["depends_on"]["store-init"]["condition"] == done
+    assert services["init"]["depends_on"]["postgres"]["condition"] == "service_healthy"
+
+
+def test_our_containers_run_without_root_and_without_capabilities(services: Services) -> None:
+    for name, service in own_services(services).items():
+        assert service["user"] == "50000:0", name
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+
+
+def test_every_foreign_image_is_pinned_to_one_release(services: Services) -> None:
+    foreign = {s["image"] for n, s in services.items() if n not in AIRFLOW_SERVICES}
+    assert foreign == {
+        "postgres:16.14-bookworm",
+        "quay.io/minio/minio:RELEASE.2025-09-07T16-13-09Z",
+    }
+
+
+def test_the_publisher_may_not_delete(env_file: Path) -> None:
+    text = json.loads(compose("config", "--format", "json", env_file=env_file).stdout)
+    policy = json.loads(text["configs"]["publisher-policy"]["content"])
+    actions = {action for statement in policy["Statement"] for action in statement["Action"]}
+    assert "s3:PutObject" in actions
+    assert not {action for action in actions if "Delete" in action or "*" in action}
