@@ -1,0 +1,1 @@
+"""The mechanisms, each behind the same plan -> measure -> fit -> sample."""

@@ -1,0 +1,241 @@
+"""The spending session: the only code that reads protected counts, one journalled round at a time.
+
+A round's events are written to the charge's journal before the data are read, and each primitive
+takes the next event of the open round as its permission: what was not journalled cannot be done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from include.accounting import Event, ExponentialMechanism, Gaussian
+from include.errors import CuSynError
+from include.synthesis import noise, selection
+from include.synthesis.task import Clique
+from include.synthesis.transcript import NoisyMarginal, Round
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+EventT = TypeVar("EventT", Gaussian, ExponentialMechanism)
+
+
+class SpendingError(CuSynError):
+    """A primitive was asked for something that is not journalled, affordable or possible.
+
+    Privacy: ledger only.
+    """
+
+
+class ProtectedCounts(Protocol):
+    """A protected table as the primitives see it; outside `spending()` it answers nothing."""
+
+    @property
+    def domain(self) -> Mapping[str, int]:
+        """Cells of each column (public)."""
+
+    @property
+    def max_rows(self) -> int:
+        """Enforced bound on the rows of one privacy unit (public)."""
+
+    def spending(self) -> AbstractContextManager[Any]:
+        """Open the table to a primitive."""
+
+    def counts(self, clique: Clique) -> NDArray[np.int64]:
+        """Count a marginal exactly: int64, shape (cells,), C order over `clique`."""
+
+
+class RoundLog(Protocol):
+    """The charge's journal, as the operator carries it across from the ledger."""
+
+    def begin(self, round: int, events: Sequence[Event]) -> None:
+        """Record durably what a round is about to spend."""
+
+    def answer(self, round: int, payload: dict[str, Any]) -> None:
+        """Record durably a round's noisy answer."""
+
+
+class SpendingSession:
+    """Runs rounds against a protected table under a ceiling.
+
+    Args:
+        data: The protected table.
+        log: The charge's journal.
+        ceiling: Exact rho that all rounds together, interrupted ones included, may spend.
+
+    Privacy: reads raw data, in the primitives of an open round.
+    """
+
+    def __init__(self, data: ProtectedCounts, log: RoundLog, ceiling: Fraction) -> None:
+        self._data = data
+        self._log = log
+        self._ceiling = ceiling
+        self._counts: dict[Clique, NDArray[np.int64]] = {}
+        self.spent = Fraction(0)
+        self.last_round = 0
+        self.burned: list[Event] = []
+
+    @property
+    def left(self) -> Fraction:
+        """Exact rho that is still to be spent."""
+        return self._ceiling - self.spent
+
+    def replay(self, turn: Round) -> None:
+        """Account for a round that an earlier try has answered."""
+        self._spend(turn.burned)
+        self._spend(turn.events)
+        self.last_round = turn.number
+
+    def burn(self, events: Sequence[Event], number: int) -> None:
+        """Account for a round that was begun and never answered: it is spent."""
+        self._spend(events)
+        self.burned.extend(events)
+        self.last_round = number
+
+    @contextmanager
+    def round(self, purpose: str, events: Sequence[Event]) -> Iterator[OpenRound]:
+        """Journal the events, let the primitives run, then journal their noisy answer.
+
+        Args:
+            purpose: total, one-way, interest or selected.
+            events: What the round will spend, in the order of the primitives' calls.
+
+        Yields:
+            The open round; its `result` is set once it is closed.
+
+        Raises:
+            SpendingError: The ceiling would be passed, or an event was left unused.
+        """
+        self._spend(events)
+        self.last_round += 1
+        self._log.begin(self.last_round, tuple(events))
+        turn = OpenRound(self, list(events))
+        try:
+            yield turn
+        except CuSynError:
+            raise
+        except Exception as fault:  # its text may quote counts
+            raise SpendingError(
+                f"A round failed ({type(fault).__name__}); its budget is spent and the charge can "
+                "be resumed."
+            ) from None
+        if turn.pending:
+            raise SpendingError(f"{len(turn.pending)} journalled events of a round were not used.")
+        turn.result = Round(
+            number=self.last_round,
+            purpose=purpose,
+            events=tuple(events),
+            marginals=tuple(turn.marginals),
+            burned=tuple(self.burned),
+        )
+        self._log.answer(self.last_round, turn.result.to_payload())
+        self.burned = []
+
+    def _spend(self, events: Sequence[Event]) -> None:
+        cost = sum((event.rho for event in events), Fraction(0))
+        if cost > self.left:
+            raise SpendingError("The round would spend more than its charge holds.")
+        self.spent += cost
+
+    def _exact(self, clique: Clique) -> NDArray[np.int64]:
+        """Count a marginal once. Only `OpenRound` calls this, with an event in hand."""
+        if clique not in self._counts:
+            # Rows are counted through a column's marginal: a table need not answer ().
+            asked = clique or tuple(self._data.domain)[:1]
+            try:
+                with self._data.spending():
+                    counts = self._data.counts(asked)
+                self._counts[clique] = counts if clique else counts.sum(keepdims=True)
+            except Exception as fault:  # its text may quote rows
+                raise SpendingError(
+                    f"Counting the marginal {' x '.join(clique) or 'of all rows'} failed "
+                    f"({type(fault).__name__}); the charge can be resumed."
+                ) from None
+        return self._counts[clique]
+
+
+class OpenRound:
+    """The primitives of one journalled round. Each uses up the round's next event.
+
+    Privacy: reads raw data.
+    """
+
+    def __init__(self, session: SpendingSession, events: list[Event]) -> None:
+        self._session = session
+        self.pending = events
+        self.marginals: list[NoisyMarginal] = []
+        self.result: Round | None = None
+
+    def measure(self, clique: Clique, label: str) -> NoisyMarginal:
+        """Measure a marginal with the discrete Gaussian of the next event.
+
+        Args:
+            clique: Columns; the empty clique measures the row count.
+            label: Purpose of the measurement.
+
+        Returns:
+            The noisy marginal, also kept for the round's answer.
+
+        Raises:
+            SpendingError: The next event is not Gaussian, or not for this table's units.
+
+        Privacy: reads raw data (spends the event).
+        """
+        event = self._take(Gaussian)
+        if event.sensitivity != self._session._data.max_rows:
+            raise SpendingError("The event's sensitivity is not the table's bound on rows a unit.")
+        counts = noise.discrete_gaussian(self._session._exact(clique), event.sigma)
+        result = NoisyMarginal(clique, event.sigma, tuple(counts.tolist()), label)
+        self.marginals.append(result)
+        return result
+
+    def select(
+        self,
+        candidates: Sequence[Clique],
+        expected: Sequence[NDArray[np.float64]],
+        penalties: Sequence[float],
+        weights: Sequence[float],
+    ) -> int:
+        """Select the worst-modelled candidate with the exponential mechanism of the next event.
+
+        Args:
+            candidates: Candidate marginals, at least one.
+            expected: The model's counts for each, shape (cells,).
+            penalties: Expected L1 error of each after measuring, in rows.
+            weights: Weight of each, above 0.
+
+        Returns:
+            Index of the selected candidate.
+
+        Raises:
+            SpendingError: The next event is no selection.
+
+        Source: McSherry and Talwar 2007; scores as in `selection.l1_score`.
+
+        Privacy: reads raw data (spends the event).
+        """
+        import numpy as np
+
+        event = self._take(ExponentialMechanism)
+        integers = selection.integer_weights(weights)
+        scores = [
+            selection.l1_score(self._session._exact(clique), model, penalty, weight)
+            for clique, model, penalty, weight in zip(
+                candidates, expected, penalties, integers, strict=True
+            )
+        ]
+        sensitivity = selection.score_sensitivity(integers, self._session._data.max_rows)
+        return noise.exponential_mechanism(
+            np.asarray(scores, dtype=np.int64), sensitivity, event.epsilon
+        )
+
+    def _take(self, kind: type[EventT]) -> EventT:
+        if not self.pending or not isinstance(self.pending[0], kind):
+            raise SpendingError(f"A {kind.__name__} was asked for that is not journalled.")
+        event = self.pending.pop(0)
+        assert isinstance(event, kind)
+        return event
