@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from include.stages.run import ReleaseRun, Workplace, authorise, earlier_charge
+from include.stages.store import snapshot_store
+
+if TYPE_CHECKING:
+    from include.data.loaders import S3Parameters, SqlParameters
 
 
-def load(run: ReleaseRun, place: Workplace) -> str:
+def load(
+    run: ReleaseRun,
+    place: Workplace,
+    *,
+    s3: S3Parameters | None = None,
+    sql: SqlParameters | None = None,
+) -> str:
     """Take a snapshot of the source, or name the one that an earlier try was charged for.
 
     A retry, a clear or a second run of the same period gets the charge's own snapshot, even where
     the source has changed since: a charge pays for measuring one table only.
+
+    Args:
+        run: what is released.
+        place: where it is done.
+        s3: how to reach the object store, for a source there.
+        sql: how to reach the database, for a source there.
 
     Returns:
         The snapshot's random id, which says nothing about its content.
@@ -20,11 +38,30 @@ def load(run: ReleaseRun, place: Workplace) -> str:
 
     Privacy: reads raw data inside the protected store; only the id leaves it.
     """
-    from include.data.snapshot import open_store
+    from include.data.loaders import read_source
+    from include.data.partition import Partition
 
     authorise(run)
     charge = earlier_charge(run, place)
-    if charge is not None and charge.snapshot_id:
+    if charge is not None and charge.snapshot_id is not None:
         return charge.snapshot_id
-    store = open_store(place.settings)
-    return store.take(run.dataset, run.release.partition).snapshot_id
+    chosen = run.release.partition
+    part = Partition(chosen.column, chosen.value) if chosen else None
+    reading = read_source(
+        run.dataset,
+        place.settings.project_root,
+        partition_column=part.column if part else None,
+        s3=s3,
+        sql=sql,
+    )
+    snapshot = snapshot_store(place.settings).write(
+        reading.chunks, part, scope=run.dataset.dataset, facts=reading.facts
+    )
+    return place.ledger.register_snapshot(
+        snapshot.snapshot_id,
+        dataset=run.dataset.dataset,
+        commitment=snapshot.commitment,
+        mac=snapshot.mac,
+        locator=f"{snapshot.path.parent.name}/{snapshot.path.name}",
+        actor=run.actor,
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,9 @@ from include.errors import CuSynError
 if TYPE_CHECKING:
     from include.budget.ledger import Ledger
     from include.budget.models import Charge
-    from include.config.models import BudgetsConfig, DatasetConfig, ReleaseConfig
+    from include.budget.reader import LedgerReader
+    from include.config.datasets import DatasetConfig
+    from include.config.requests import BudgetsConfig, ReleaseConfig
     from include.settings import Settings
 
 BUDGET_TASK = "budget_eval"
@@ -19,6 +22,10 @@ BUDGET_TASK = "budget_eval"
 
 class NotAllowed(CuSynError):
     """The authenticated user may not ask in the name of this requester."""
+
+
+class NothingPaid(CuSynError):
+    """There is no budget for what is asked, so nothing may be measured or published."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +39,8 @@ class ReleaseRun:
         scheduled: True where Airflow itself made the run from the release's schedule.
         dag_id, run_id, map_index: Airflow's names of the run, kept as text.
         attempt: this try's number, rising with every retry and clear.
+        is_alive: whether Airflow still works on a run, by dag_id and run_id.
+        lineage: versions and digests for the manifest.
 
     Privacy: ledger only.
     """
@@ -46,7 +55,8 @@ class ReleaseRun:
     run_id: str
     map_index: int = -1
     attempt: int = 1
-    lineage: dict[str, str] = field(default_factory=dict)
+    is_alive: Callable[[str, str], bool] = lambda dag_id, run_id: True
+    lineage: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -63,6 +73,7 @@ class Workplace:
 
     settings: Settings
     ledger: Ledger
+    reader: LedgerReader
 
     def desk(self, charge_id: str) -> Path:
         """Return the folder of one charge's transcript, table and report, made if need be."""
@@ -81,6 +92,24 @@ def earlier_charge(run: ReleaseRun, place: Workplace) -> Charge | None:
     )
 
 
+def paid_charge(run: ReleaseRun, place: Workplace) -> Charge:
+    """Return the charge that pays for this release and period.
+
+    Raises:
+        NothingPaid: BudgetEval was not asked, or said no.
+
+    Privacy: ledger only.
+    """
+    charge = earlier_charge(run, place)
+    if charge is None or charge.state in ("denied", "void"):
+        said = "has none" if charge is None else f"charge {charge.charge_id} is {charge.state}"
+        raise NothingPaid(
+            f"release {run.release.release}, period {run.period}: no budget is reserved ({said}); "
+            f"run {BUDGET_TASK} first"
+        )
+    return charge
+
+
 def authorise(run: ReleaseRun) -> None:
     """Refuse an actor whom the steward has not allowed to ask for this requester.
 
@@ -93,7 +122,7 @@ def authorise(run: ReleaseRun) -> None:
     Privacy: ledger only.
     """
     requester = run.release.requester
-    if run.scheduled or requester in run.budgets.airflow_users.get(run.actor, []):
+    if run.scheduled or run.budgets.may_act_for(run.actor, requester):
         return
     raise NotAllowed(
         f"Airflow user {run.actor!r} may not request releases for {requester!r}; a steward can "

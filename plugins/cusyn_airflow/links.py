@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow.sdk import BaseOperatorLink, XCom
+from airflow.sdk import BaseOperatorLink
 
 if TYPE_CHECKING:
     from airflow.models.taskinstancekey import TaskInstanceKey
     from airflow.sdk import BaseOperator
 
-CHARGE_LINK_KEY = "charge_link"
+# Where the plugin's pages are mounted (cusyn_plugin.py).
+PAGES = "/privacy-budget"
 
 
 class ChargeLink(BaseOperatorLink):
@@ -18,11 +19,7 @@ class ChargeLink(BaseOperatorLink):
 
     name = "Budget charge"
 
-    @property
-    def xcom_key(self) -> str:
-        """The task itself pushes the link, once it knows the charge."""
-        return CHARGE_LINK_KEY
-
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
-        """Return the address pushed by the task, or nothing before it knows the charge."""
-        return XCom.get_value(ti_key=ti_key, key=CHARGE_LINK_KEY) or ""
+        """Return the charge's page; Airflow asks right after the task has run, and keeps it."""
+        charge_id = getattr(operator, "charge_id", None)
+        return f"{PAGES}/charges/{charge_id}" if charge_id else PAGES

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cusyn_airflow.lineage import lineage
 from include.settings import load_settings
 
 if TYPE_CHECKING:
@@ -39,12 +40,13 @@ def release_run(request: dict[str, Any], context: Context) -> ReleaseRun:
 
     config_dir = load_settings().config_dir
     release = read_release(request, config_dir)
+    dataset = load_dataset(release.dataset, config_dir)
     dag_run, ti = context["dag_run"], context["ti"]
     run_type = getattr(dag_run.run_type, "value", str(dag_run.run_type))
     scheduled = run_type in SCHEDULED_RUN_TYPES
     return ReleaseRun(
         release=release,
-        dataset=load_dataset(release.dataset, config_dir),
+        dataset=dataset,
         budgets=load_budgets(config_dir),
         period=str(request["period"]).strip(),
         actor=_actor(dag_run.triggering_user_name, scheduled),
@@ -53,6 +55,10 @@ def release_run(request: dict[str, Any], context: Context) -> ReleaseRun:
         run_id=ti.run_id,
         map_index=-1 if ti.map_index is None else ti.map_index,
         attempt=ti.try_number,
+        is_alive=lambda dag_id, run_id: (
+            ti.get_dr_count(dag_id=dag_id, run_ids=[run_id], states=["queued", "running"]) > 0
+        ),
+        lineage=lineage(release, dataset),
     )
 
 

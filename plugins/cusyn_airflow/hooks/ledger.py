@@ -38,26 +38,8 @@ class PrivacyLedgerHook(BaseHook):
         self.ledger_conn_id = ledger_conn_id
 
     def url(self) -> str:
-        """Return the SQLAlchemy URL; built here, since `Connection.get_uri` mangles SQLite paths."""
-        from sqlalchemy import URL
-
-        conn = self.get_connection(self.ledger_conn_id)
-        if conn.conn_type == "sqlite":
-            return f"sqlite:///{conn.host}"
-        if conn.conn_type in ("postgres", "postgresql"):
-            url = URL.create(
-                "postgresql+psycopg",
-                username=conn.login,
-                password=conn.password,
-                host=conn.host,
-                port=conn.port,
-                database=conn.schema,
-            )
-            return url.render_as_string(hide_password=False)
-        raise CuSynError(
-            f"connection {self.ledger_conn_id}: the ledger lies in SQLite or PostgreSQL, not in "
-            f"{conn.conn_type!r}; set its type to sqlite or postgres"
-        )
+        """Return the ledger's SQLAlchemy URL."""
+        return connection_url(self.ledger_conn_id)
 
     def get_ledger(self) -> Ledger:
         """Return the ledger's writer."""
@@ -72,3 +54,34 @@ class PrivacyLedgerHook(BaseHook):
         from include.budget.store import connect
 
         return LedgerReader(connect(self.url()))
+
+
+def connection_url(conn_id: str) -> str:
+    """Return the SQLAlchemy URL of an Airflow connection to SQLite or PostgreSQL.
+
+    Built here, since `Connection.get_uri` mangles absolute SQLite paths.
+
+    Raises:
+        CuSynError: the connection is of another type.
+
+    Privacy: ledger only.
+    """
+    from sqlalchemy import URL
+
+    conn = BaseHook.get_connection(conn_id)
+    if conn.conn_type == "sqlite":
+        return f"sqlite:///{conn.host}"
+    if conn.conn_type in ("postgres", "postgresql"):
+        url = URL.create(
+            "postgresql+psycopg",
+            username=conn.login,
+            password=conn.password,
+            host=conn.host,
+            port=conn.port,
+            database=conn.schema,
+        )
+        return url.render_as_string(hide_password=False)
+    raise CuSynError(
+        f"connection {conn_id}: only SQLite and PostgreSQL are supported, not {conn.conn_type!r}; "
+        "set its type to sqlite or postgres"
+    )

@@ -10,7 +10,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from cusyn_airflow.hooks.ledger import DEFAULT_CONN_ID, PrivacyLedgerHook
-from cusyn_airflow.links import CHARGE_LINK_KEY, ChargeLink
+from cusyn_airflow.links import ChargeLink
 from cusyn_airflow.requests import release_run
 from include.errors import CuSynError
 from include.settings import load_settings
@@ -43,6 +43,7 @@ class ReleaseOperator(BaseOperator):
         super().__init__(**kwargs)
         self.request = request
         self.ledger_conn_id = ledger_conn_id
+        self.charge_id: str | None = None  # set by the stage, for the link
 
     @abstractmethod
     def stage(self, run: ReleaseRun, place: Workplace, context: Context) -> dict[str, str]:
@@ -63,15 +64,13 @@ class ReleaseOperator(BaseOperator):
         # Raised here, outside the handlers, so that no chained exception follows it into the log.
         raise fault
 
-    def link_charge(self, charge_id: str, context: Context) -> None:
-        """Make the task's button lead to its charge."""
-        context["ti"].xcom_push(key=CHARGE_LINK_KEY, value=f"/cusyn/charges/{charge_id}")
-
     def _workplace(self) -> Workplace:
         from include.stages.run import Workplace
 
-        ledger = PrivacyLedgerHook(self.ledger_conn_id).get_ledger()
-        return Workplace(settings=load_settings(), ledger=ledger)
+        hook = PrivacyLedgerHook(self.ledger_conn_id)
+        return Workplace(
+            settings=load_settings(), ledger=hook.get_ledger(), reader=hook.get_reader()
+        )
 
 
 def _where(error: Exception) -> str:

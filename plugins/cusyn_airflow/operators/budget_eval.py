@@ -39,7 +39,7 @@ class BudgetEvalOperator(ReleaseOperator):
         from include.stages.words import decision_words
 
         charge = budget_eval(run, place, self.snapshot_id)
-        self.link_charge(charge.charge_id, context)
+        self.charge_id = charge.charge_id
         line = decision_words(charge, run, place)
         self.log.info("BudgetEval: %s", line)
         if charge.state == "denied":

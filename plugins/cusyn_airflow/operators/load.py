@@ -20,9 +20,17 @@ class LoadOperator(ReleaseOperator):
 
     def stage(self, run: ReleaseRun, place: Workplace, context: Context) -> dict[str, str]:
         """Take the snapshot, or name the one an earlier try was charged for."""
+        from cusyn_airflow.hooks.sources import s3_parameters, sql_parameters
         from include.stages.load import load
 
-        snapshot_id = load(run, place)
+        source = run.dataset.source
+        is_file = source.path is not None
+        snapshot_id = load(
+            run,
+            place,
+            s3=s3_parameters(source.conn_id) if is_file else None,
+            sql=None if is_file else sql_parameters(source.conn_id),
+        )
         self.log.info(
             "load: %s for period %s, asked by %s for %s, lies in the protected store as %s.",
             run.dataset.dataset,

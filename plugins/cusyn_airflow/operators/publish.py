@@ -31,7 +31,7 @@ class PublishOperator(ReleaseOperator):
         from include.stages.publish import publish
 
         published = publish(run, place)
-        self.link_charge(published.charge_id, context)
+        self.charge_id = published.charge_id
         facts = {"release_id": published.release_id, "uri": published.uri}
         for asset in self.outlets:
             if isinstance(asset, Asset):

@@ -23,6 +23,6 @@ class QualityCheckOperator(ReleaseOperator):
         from include.stages.quality_check import quality_check
 
         verdict = quality_check(run, place)
-        self.link_charge(verdict.charge_id, context)
+        self.charge_id = verdict.charge_id
         self.log.info("quality-check: %s", verdict.words)
         return {"charge_id": verdict.charge_id, "verdict": "passed"}

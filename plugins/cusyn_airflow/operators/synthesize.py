@@ -28,6 +28,6 @@ class SynthesizeOperator(ReleaseOperator):
         from include.stages.synthesize import synthesize
 
         made = synthesize(run, place)
-        self.link_charge(made.charge_id, context)
+        self.charge_id = made.charge_id
         self.log.info("synthesize: %s", made.words)
         return {"charge_id": made.charge_id, "transcript": made.transcript_digest}

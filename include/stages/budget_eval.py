@@ -1,0 +1,46 @@
+"""budget_eval: Algorithm 1 of the CuSyn paper, before any row is measured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from include.errors import CuSynError
+from include.stages.run import ReleaseRun, Workplace, authorise
+from include.stages.task import budget_request, delta_exponent_of, synthesis_task
+
+if TYPE_CHECKING:
+    from include.budget.models import Charge
+
+
+class PeriodMissing(CuSynError):
+    """A run without a logical date did not say which period it releases."""
+
+
+def budget_eval(run: ReleaseRun, place: Workplace, snapshot_id: str | None) -> Charge:
+    """Reserve what the release will cost in every pool it draws on, or record why not.
+
+    The planner prices each epsilon the negotiation tries: what is held is the cost of the plan
+    that will really run, in each pool's own currency.
+
+    Returns:
+        The charge, reserved or denied; `replayed` where this run or this period had it already.
+
+    Raises:
+        NotAllowed: the actor may not ask for this requester.
+        PeriodMissing: the run names no period.
+        CuSynError: the ledger refused to consider the request; nothing was charged.
+
+    Source: CuSyn, Algorithms 1 and 2.
+
+    Privacy: ledger only.
+    """
+    from include.synthesis import cost_of
+
+    authorise(run)
+    if not run.period:
+        raise PeriodMissing(
+            f"release {run.release.release}: this run has no date of its own; trigger it again "
+            "with a logical date or fill in the field 'period'"
+        )
+    prices = cost_of(synthesis_task(run), run.release.mechanism, delta_exponent_of(run))
+    return place.ledger.reserve(budget_request(run, snapshot_id), prices)

@@ -1,0 +1,62 @@
+"""One charge's folder: its rounds, transcript, synthetic table and report.
+
+All of it is noisy or synthetic, so none of it is secret; but nothing is published from here before
+`publish` says so. Files are written whole or not at all: a killed task leaves no half of one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from include.synthesis.plan import canonical_json
+
+
+class Desk:
+    """The files of one charge.
+
+    Args:
+        folder: an existing folder of this charge alone.
+
+    Privacy: post-processing.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.transcript = folder / "transcript.json"
+        self.codes = folder / "synthetic.npy"
+        self.table = folder / "synthetic.parquet"
+        self.errors = folder / "interest_errors.json"
+        self.report_html = folder / "report.html"
+        self.report_json = folder / "report.json"
+        self.package = folder / "package"
+
+    def write(self, path: Path, data: bytes) -> str:
+        """Write a file durably, replacing it at once; returns its SHA-256."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+        return hashlib.sha256(data).hexdigest()
+
+    def write_round(self, number: int, payload: dict[str, Any]) -> str:
+        """Keep a round's noisy answer; returns the digest the journal records."""
+        return self.write(self._round(number), canonical_json(payload))
+
+    def read_round(self, number: int) -> tuple[dict[str, Any], str] | None:
+        """Return a round's answer and its digest, or None where there is none."""
+        try:
+            data = self._round(number).read_bytes()
+            return json.loads(data), hashlib.sha256(data).hexdigest()
+        except (OSError, ValueError):
+            return None
+
+    def _round(self, number: int) -> Path:
+        return self.folder / "rounds" / f"{number:05d}.json"

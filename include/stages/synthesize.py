@@ -1,0 +1,270 @@
+"""synthesize: open the charge, measure, seal; then fit and sample as often as need be.
+
+The order is the guarantee: what is spent is durable before a row is read (`open`, then `begin` of
+each round), and the noisy answers are sealed before anything is made of them. Whatever happens
+after the seal is post-processing: free, repeatable, and always of the same measurements.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from include.accounting import event_from_dict, format_amount
+from include.errors import CuSynError
+from include.stages.desk import Desk
+from include.stages.run import ReleaseRun, Workplace, paid_charge
+from include.stages.store import protect
+from include.stages.task import budget_request, delta_exponent_of, schema_of, synthesis_task
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from include.accounting import Event
+    from include.budget.ledger import Ledger
+    from include.budget.models import Charge, OpenedCharge
+    from include.budget.reader import Entry
+    from include.synthesis.plan import Plan
+    from include.synthesis.transcript import Transcript
+
+
+class DeclarationChanged(CuSynError):
+    """The release file says something else now than when its budget was reserved."""
+
+
+class BeingMeasured(CuSynError):
+    """Another run has opened this charge and is still at work."""
+
+    retry_helps = True
+
+
+class Forfeited(CuSynError):
+    """The charge was opened, its answers cannot be read, and nothing may be drawn again."""
+
+
+@dataclass(frozen=True)
+class Synthesized:
+    """What the stage leaves behind.
+
+    Privacy: post-processing.
+    """
+
+    charge_id: str
+    transcript_digest: str
+    words: str
+
+
+class JournalledRounds:
+    """The mechanism's round log: each spend in the ledger first, each answer on the desk first.
+
+    Privacy: ledger only.
+    """
+
+    def __init__(self, ledger: Ledger, opened: OpenedCharge, desk: Desk) -> None:
+        self._ledger, self._opened, self._desk = ledger, opened, desk
+
+    def begin(self, round: int, events: Sequence[Event]) -> None:
+        """Make a round's spend durable; only then may it read."""
+        self._ledger.begin_round(self._opened, round, [event.to_dict() for event in events])
+
+    def answer(self, round: int, payload: dict[str, Any]) -> None:
+        """Make a round's noisy answer durable, then journal its digest."""
+        self._ledger.answer_round(self._opened, round, self._desk.write_round(round, payload))
+
+
+def synthesize(run: ReleaseRun, place: Workplace) -> Synthesized:
+    """Measure what has been paid for, seal it, and make the synthetic table.
+
+    Returns:
+        The charge, the digest of its sealed transcript, and a line for the log.
+
+    Raises:
+        NothingPaid: no budget was granted for this release and period.
+        DeclarationChanged, BeingMeasured, Forfeited: as named.
+        CuSynError: the plan exceeds the grant, or a round failed; told without values.
+
+    Source: CuSyn, Algorithm 3, with the plan corrected (docs/guarantee.md).
+
+    Privacy: reads raw data through the spending primitives; every event is paid for beforehand.
+    """
+    charge = paid_charge(run, place)
+    desk = Desk(place.desk(charge.charge_id))
+    plan = _plan(run, charge)
+    if charge.transcript_digest is None:
+        transcript = _measure(run, place, charge, plan, desk)
+    else:
+        transcript = sealed_transcript(charge, desk)
+    if not desk.table.exists():
+        _make_table(run, plan, transcript, desk)
+    cost = format_amount(plan.cost.rho_pico)
+    words = (
+        f"charge {charge.charge_id} spent rho {cost} on {len(transcript.rounds)} rounds of "
+        f"{plan.mechanism}; the noisy answers are sealed, the rest is post-processing."
+    )
+    return Synthesized(charge.charge_id, transcript.digest, words)
+
+
+def sealed_transcript(charge: Charge, desk: Desk) -> Transcript:
+    """Read a sealed transcript back and check that it is the one the ledger knows.
+
+    Raises:
+        CuSynError: it is missing or is another one.
+
+    Privacy: post-processing.
+    """
+    from include.synthesis.transcript import Transcript
+
+    if not desk.transcript.exists():
+        raise CuSynError(
+            f"charge {charge.charge_id}: its sealed transcript is missing from the work folder; "
+            "restore that folder from its backup, since it is never measured again"
+        )
+    transcript = Transcript.from_bytes(desk.transcript.read_bytes())
+    if transcript.digest != charge.transcript_digest:
+        raise CuSynError(
+            f"charge {charge.charge_id}: the transcript in the work folder is not the sealed one; "
+            "restore that folder from its backup"
+        )
+    return transcript
+
+
+def _plan(run: ReleaseRun, charge: Charge) -> Plan:
+    """Return the plan the charge was opened for, or make it for the granted epsilon."""
+    from include.synthesis import synthesizer
+    from include.synthesis.plan import Plan
+
+    if charge.plan is not None:
+        return Plan.from_dict(charge.plan)
+    if budget_request(run, None).digest() != charge.request_digest:
+        raise DeclarationChanged(
+            f"release {charge.release}: its declaration has changed since charge "
+            f"{charge.charge_id} was reserved; restore the file, or let the reservation expire and "
+            "ask again"
+        )
+    mechanism = synthesizer(charge.mechanism)
+    return mechanism.plan(synthesis_task(run), charge.granted_pico, delta_exponent_of(run))
+
+
+def _measure(
+    run: ReleaseRun, place: Workplace, charge: Charge, plan: Plan, desk: Desk
+) -> Transcript:
+    from include.synthesis import synthesizer
+
+    if charge.snapshot_id is None:
+        raise CuSynError(f"charge {charge.charge_id}: it names no snapshot to measure")
+    opened, resume_from = _open_or_resume(run, place, charge, plan, desk)
+    table = protect(place.settings, charge.snapshot_id, schema_of(run), run.dataset)
+    transcript = synthesizer(plan.mechanism).measure(
+        table, plan, JournalledRounds(place.ledger, opened, desk), **resume_from
+    )
+    desk.write(desk.transcript, transcript.to_bytes())
+    place.ledger.seal(opened, transcript.digest)
+    return transcript
+
+
+def _open_or_resume(
+    run: ReleaseRun, place: Workplace, charge: Charge, plan: Plan, desk: Desk
+) -> tuple[OpenedCharge, dict[str, Any]]:
+    if charge.state == "reserved":
+        opened = place.ledger.open(
+            charge.charge_id,
+            plan=plan.to_dict(),
+            cost=plan.cost,
+            events=[event.to_dict() for event in plan.events],
+            attempt=str(run.attempt),
+        )
+        return opened, {}
+    rounds = _journalled_rounds(place.reader.entries(charge.charge_id))
+    answers = _answers(rounds, desk)
+    if answers is None:
+        place.ledger.forfeit(charge.charge_id, "the noisy answers of its rounds cannot be read")
+        raise Forfeited(
+            f"charge {charge.charge_id}: it was opened, but the answers it paid for cannot be read; "
+            "the budget stays spent. Release this data under a new period"
+        )
+    opened = place.ledger.resume(
+        charge.charge_id, attempt=_attempt(run, charge), last_round=charge.rounds_answered
+    )
+    unanswered = [turn.events for turn in rounds if turn.number > charge.rounds_answered]
+    return opened, {"resume_from": answers, "interrupted": unanswered}
+
+
+@dataclass(frozen=True)
+class _JournalledRound:
+    number: int
+    events: tuple[Event, ...]
+    digest: str | None  # of its noisy answer; None: begun, never answered
+
+
+def _journalled_rounds(entries: Sequence[Entry]) -> list[_JournalledRound]:
+    answered = {
+        entry.facts["round"]: entry.facts["digest"]
+        for entry in entries
+        if entry.kind == "answer_round"
+    }
+    return [
+        _JournalledRound(
+            number=entry.facts["round"],
+            events=tuple(event_from_dict(event) for event in entry.facts["events"]),
+            digest=answered.get(entry.facts["round"]),
+        )
+        for entry in entries
+        if entry.kind == "begin_round"
+    ]
+
+
+def _answers(rounds: Sequence[_JournalledRound], desk: Desk) -> list[dict[str, Any]] | None:
+    """Return the noisy answers of all answered rounds, or None unless each is the journalled one."""
+    answers = []
+    for turn in rounds:
+        if turn.digest is None:
+            continue
+        found = desk.read_round(turn.number)
+        if found is None or found[1] != turn.digest:
+            return None
+        answers.append(found[0])
+    return answers
+
+
+def _attempt(run: ReleaseRun, charge: Charge) -> str:
+    """Return the number under which this try may take the opened charge over.
+
+    Airflow numbers the tries of one run. A charge opened by another run is taken over only when
+    Airflow says that run is at work no more; should its process live on all the same, the fence
+    stops it.
+    """
+    if charge.key == run.key:
+        return str(run.attempt)
+    if run.is_alive(charge.dag_id, charge.run_id):
+        raise BeingMeasured(
+            f"charge {charge.charge_id} is being measured by run {charge.run_id} of "
+            f"{charge.dag_id}; wait for it"
+        )
+    return str(max(run.attempt, int(charge.attempt or 0) + 1))
+
+
+def _make_table(run: ReleaseRun, plan: Plan, transcript: Transcript, desk: Desk) -> None:
+    """Fit, sample and decode; a pure function of the transcript and public declarations."""
+    import io
+
+    import numpy as np
+
+    from include.data.encode import decode
+    from include.synthesis import synthesizer
+    from include.synthesis.errors import interest_errors
+    from include.synthesis.plan import canonical_json
+    from include.synthesis.transcript import noisy_rows
+
+    mechanism = synthesizer(plan.mechanism)
+    seed = bytes.fromhex(transcript.digest)
+    model = mechanism.fit(transcript, plan)
+    rows = noisy_rows(transcript) if run.release.rows is None else run.release.rows
+    codes = mechanism.sample(model, rows, seed)
+    frame = decode(codes, schema_of(run), np.random.Generator(np.random.PCG64(list(seed))))
+    buffer = io.BytesIO()
+    np.save(buffer, codes, allow_pickle=False)
+    desk.write(desk.codes, buffer.getvalue())
+    desk.write(desk.errors, canonical_json([e.to_dict() for e in interest_errors(transcript, plan, model)]))
+    buffer = io.BytesIO()
+    frame.to_parquet(buffer, index=False)
+    desk.write(desk.table, buffer.getvalue())  # last: its presence says that all is there

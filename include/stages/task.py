@@ -1,0 +1,97 @@
+"""From the steward's declarations to what the mechanism and the ledger are asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from include.budget.models import Request
+    from include.data.schema import Schema
+    from include.stages.run import ReleaseRun
+    from include.synthesis.task import SynthesisTask
+
+from include.stages.run import BUDGET_TASK
+
+
+def schema_of(run: ReleaseRun) -> Schema:
+    """Return the public domain of the columns the release models.
+
+    Privacy: ledger only.
+    """
+    from include.data.schema import Schema
+
+    return Schema.from_config(run.dataset, run.release.columns)
+
+
+def delta_exponent_of(run: ReleaseRun) -> int:
+    """Return N of delta = 1e-N, the one delta all populations of a dataset share.
+
+    Privacy: ledger only.
+    """
+    return next(run.budgets.populations[name].delta_exponent for name in run.dataset.populations)
+
+
+def synthesis_task(run: ReleaseRun) -> SynthesisTask:
+    """Return the task of the mechanism: domain, workload, interest, bounds; all of it public.
+
+    Raises:
+        TaskError: an interest query or the workload names what the schema does not have.
+
+    Privacy: ledger only.
+    """
+    from include.synthesis.task import SynthesisTask
+
+    workload = run.release.workload
+    return SynthesisTask.build(
+        schema_of(run).domain,
+        workload=workload if isinstance(workload, str) else [list(query) for query in workload],
+        interest=run.release.interest,
+        max_rows=run.dataset.max_rows,
+        options=run.release.options,
+        expected_rows=run.release.rows or run.dataset.expected_rows,
+    )
+
+
+def budget_request(run: ReleaseRun, snapshot_id: str | None) -> Request:
+    """Return what BudgetEval is asked.
+
+    The snapshot is not part of the question: a cleared run keeps its own.
+
+    Privacy: ledger only.
+    """
+    from include.budget.models import Request
+
+    release = run.release
+    return Request(
+        key=run.key,
+        dataset=run.dataset.dataset,
+        requester=release.requester,
+        actor=run.actor,
+        release=release.release,
+        period=run.period,
+        mechanism=release.mechanism,
+        epsilon_pico=release.epsilon_pico,
+        accept_at_least_pico=release.accept_at_least_pico,
+        parameters=_public_parameters(run),
+        dag_id=run.dag_id,
+        run_id=run.run_id,
+        task_id=BUDGET_TASK,
+        map_index=str(run.map_index),
+        snapshot_id=snapshot_id,
+        delta_exponent=release.delta_exponent,
+        partition=release.partition.value if release.partition else None,
+    )
+
+
+def _public_parameters(run: ReleaseRun) -> dict[str, Any]:
+    """What, besides the amounts, makes two requests the same question."""
+    task = synthesis_task(run).to_dict()
+    task.pop("expected_rows")  # a guess for predictions; editing it changes no release
+    release = run.release
+    return {
+        "task": task,
+        "schema": schema_of(run).digest,
+        "partition": release.partition.model_dump() if release.partition else None,
+        "rows": release.rows,
+        "strict": run.dataset.strict,
+    }
