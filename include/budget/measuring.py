@@ -1,0 +1,394 @@
+"""From a reservation to a sealed transcript: spend before read, one reader, fences.
+
+`open` is the point of no return: held becomes spent before a single row is read. Each round's
+events are journalled before the round runs: a crash can burn budget, never hide a measurement.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from include.accounting.accountant import Cost, compose, cost_in_currency
+from include.accounting.amounts import format_amount
+from include.accounting.events import event_from_dict
+from include.budget import states
+from include.budget.errors import (
+    AlreadyOpened,
+    DigestMismatch,
+    InvalidRequest,
+    PlanExceedsGrant,
+    PoolFrozen,
+    RoundMismatch,
+    StaleFence,
+)
+from include.budget.journal import AVAILABLE, HELD, SPENT, Change, Draft, move
+from include.budget.models import Charge, OpenedCharge, canonical_json, digest_of, require_text
+from include.budget.reservation import require_claim
+from include.budget.store.rows import PoolRow
+from include.budget.store.transaction import Transaction
+from include.budget.words import amounts_in_words
+
+
+def open_charge(
+    tx: Transaction,
+    charge_id: str,
+    *,
+    plan: Mapping[str, Any],
+    cost: Cost,
+    events: Sequence[Mapping[str, Any]],
+    attempt: str,
+) -> OpenedCharge:
+    """Turn what is held into spent and give the right to read, once.
+
+    Args:
+        tx: The transaction.
+        charge_id: A reserved charge.
+        plan: The data-independent plan, JSON types; its digest is journalled with it.
+        cost: Its composed cost.
+        events: Its events in full, so that a better accountant can re-read them.
+        attempt: Airflow's try number; a resume must bring a higher one.
+
+    Returns:
+        The right to read, under a new fence.
+
+    Raises:
+        PlanExceedsGrant: The plan costs more than what is held or granted.
+        AlreadyOpened, WrongState, PoolFrozen: As named.
+
+    Privacy: ledger only.
+    """
+    charge = tx.charge(charge_id)
+    states.require("open", charge_id, charge.state)
+    _number(attempt)
+    require_within(recost(events), cost, "the plan's events cost more than the plan says")
+    pools = {pool.pool_id: pool for pool in tx.pools(sorted(charge.amounts_pico))}
+    spent = _priced(charge, cost, pools)
+    unused = {pool_id: held - spent[pool_id] for pool_id, held in charge.amounts_pico.items()}
+    returned = amounts_in_words({key: left for key, left in unused.items() if left}, pools)
+    fence = charge.fence + 1
+    text = canonical_json(dict(plan))
+    tx.append(
+        Draft(
+            kind="open",
+            actor=charge.actor,
+            words=f"Charge {charge_id} opened for attempt {attempt}, fence {fence}: spent "
+            f"{amounts_in_words(spent, pools)} before the data are read; returned {returned}.",
+            charge_id=charge_id,
+            changes=[
+                Change(
+                    "charge",
+                    charge_id,
+                    {
+                        "state": states.OPENED,
+                        "fence": fence,
+                        "attempt": attempt,
+                        "amounts": canonical_json(spent),
+                        "cost_rho_pico": cost.rho_pico,
+                        "cost_epsilon_pure_pico": cost.epsilon_pure_pico,
+                        "plan": text,
+                        "plan_digest": digest_of(dict(plan)),
+                        "events": canonical_json([dict(event) for event in events]),
+                    },
+                    was={"state": states.RESERVED, "fence": charge.fence},
+                )
+            ],
+            postings=move(spent, HELD, SPENT) + move(unused, HELD, AVAILABLE),
+        )
+    )
+    return OpenedCharge(charge_id, fence)
+
+
+def _priced(charge: Charge, cost: Cost, pools: Mapping[str, PoolRow]) -> dict[str, int]:
+    spent: dict[str, int] = {}
+    for pool_id, held in charge.amounts_pico.items():
+        pool = pools[pool_id]
+        if pool.status == "frozen":
+            raise PoolFrozen(f"budget pool {pool_id} is frozen: reconcile the ledger first.")
+        require_claim(cost, charge.granted_pico, pool.delta_exponent)
+        spent[pool_id] = cost_in_currency(cost, pool.accounting, pool.delta_exponent)
+        if spent[pool_id] > held:
+            raise PlanExceedsGrant(
+                f"charge {charge.charge_id}: the plan costs {format_amount(spent[pool_id])}, "
+                f"{format_amount(held)} is held in {pool_id}: plan for the granted epsilon "
+                f"{format_amount(charge.granted_pico)}."
+            )
+    return spent
+
+
+def recost(events: Sequence[Mapping[str, Any]]) -> Cost:
+    """Let the accountant compose events as they are journalled. Privacy: ledger only."""
+    return compose(event_from_dict(dict(event)) for event in events)
+
+
+def require_within(composed: Cost, ceiling: Cost, what: str) -> None:
+    """Refuse events that cost more than the plan that was paid for.
+
+    Args:
+        composed: What the events cost.
+        ceiling: What was paid for.
+        what: Opens the sentence.
+
+    Raises:
+        PlanExceedsGrant: They do.
+
+    Privacy: ledger only.
+    """
+    if composed.rho_pico > ceiling.rho_pico:
+        raise PlanExceedsGrant(
+            f"{what}: rho {format_amount(composed.rho_pico)} against "
+            f"{format_amount(ceiling.rho_pico)}; nothing more may be measured."
+        )
+    pure, paid = composed.epsilon_pure_pico, ceiling.epsilon_pure_pico
+    if paid is not None and (pure is None or pure > paid):
+        shown = "none" if pure is None else format_amount(pure)
+        raise PlanExceedsGrant(
+            f"{what}: pure epsilon {shown} against {format_amount(paid)}; nothing more may be "
+            "measured."
+        )
+
+
+def begin_round(
+    tx: Transaction, opened: OpenedCharge, number: int, events: Sequence[Mapping[str, Any]]
+) -> None:
+    """Journal what a round is about to do; only then may it read.
+
+    Args:
+        tx: The transaction.
+        opened: The right to read.
+        number: One more than the last round begun; rounds count from 1.
+        events: The round's events.
+
+    Raises:
+        StaleFence, WrongState: The right was lost.
+        RoundMismatch: The number does not follow, or the last round has no answer yet.
+        PlanExceedsGrant: The rounds together would cost more than the plan.
+
+    Privacy: ledger only.
+    """
+    charge = _held_by(tx, opened, "begin_round")
+    if number != charge.rounds_begun + 1 or charge.rounds_closed != charge.rounds_begun:
+        raise RoundMismatch(
+            f"charge {opened.charge_id}: round {number} does not follow, round "
+            f"{charge.rounds_begun} was begun and {charge.rounds_closed} closed last."
+        )
+    earlier = [one for body in tx.bodies(opened.charge_id, "begin_round") for one in _of(body)]
+    if charge.cost is not None:
+        told = f"charge {opened.charge_id}: round {number} would overrun the plan"
+        require_within(recost([*earlier, *events]), charge.cost, told)
+    tx.append(
+        Draft(
+            kind="begin_round",
+            actor=charge.actor,
+            words=f"Charge {opened.charge_id} begins round {number}: {len(events)} measurements "
+            f"paid for by the plan, at most rho {format_amount(recost(events).rho_pico)}.",
+            charge_id=opened.charge_id,
+            changes=[_step(charge, {"rounds_begun": number})],
+            facts={"round": number, "events": [dict(event) for event in events]},
+        )
+    )
+
+
+def _of(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return list(body["facts"]["events"])
+
+
+def answer_round(tx: Transaction, opened: OpenedCharge, number: int, digest: str) -> None:
+    """Journal the digest of a round's noisy answer, once it is durable.
+
+    Args:
+        tx: The transaction.
+        opened: The right to read.
+        number: The round begun last.
+        digest: SHA-256 of the noisy answer.
+
+    Raises:
+        StaleFence, WrongState: The right was lost.
+        RoundMismatch: Another round was begun last, or it has an answer.
+
+    Privacy: ledger only.
+    """
+    charge = _held_by(tx, opened, "answer_round")
+    if number != charge.rounds_begun or charge.rounds_closed == number:
+        raise RoundMismatch(
+            f"charge {opened.charge_id}: round {number} waits for no answer, round "
+            f"{charge.rounds_begun} was begun last."
+        )
+    tx.append(
+        Draft(
+            kind="answer_round",
+            actor=charge.actor,
+            words=f"Charge {opened.charge_id} has the noisy answer of round {number}.",
+            charge_id=opened.charge_id,
+            changes=[_step(charge, {"rounds_closed": number, "rounds_answered": number})],
+            facts={"round": number, "digest": digest},
+        )
+    )
+
+
+def resume(tx: Transaction, charge_id: str, *, attempt: str, last_round: int) -> OpenedCharge:
+    """Take over an opened charge after its reader died; the interrupted round's budget is burned.
+
+    Args:
+        tx: The transaction.
+        charge_id: An opened charge.
+        attempt: Airflow's try number; higher than the one that opened or resumed last.
+        last_round: The last complete round the caller holds the noisy answer of; 0 for none.
+
+    Returns:
+        The right to read under a new fence; the old holder is refused from now on.
+
+    Raises:
+        WrongState: The charge is not opened.
+        AlreadyOpened: The attempt is not newer.
+        RoundMismatch: The caller's transcript ends elsewhere than the journal.
+
+    Privacy: ledger only.
+    """
+    charge = tx.charge(charge_id)
+    states.require("resume", charge_id, charge.state)
+    if _number(attempt) <= _number(charge.attempt or "0"):
+        raise AlreadyOpened(
+            f"charge {charge_id} was opened by attempt {charge.attempt}: only a later attempt may "
+            "resume it."
+        )
+    if last_round != charge.rounds_answered:
+        raise RoundMismatch(
+            f"charge {charge_id}: the transcript ends with round {last_round}, the journal with "
+            f"round {charge.rounds_answered}: forfeit unless the full transcript is found."
+        )
+    fence = charge.fence + 1
+    burned = [charge.rounds_begun] if charge.rounds_closed < charge.rounds_begun else []
+    lost = f"; the budget of round {burned[0]} is burned" if burned else ""
+    values = {"fence": fence, "attempt": attempt, "rounds_closed": charge.rounds_begun}
+    tx.append(
+        Draft(
+            kind="resume",
+            actor=charge.actor,
+            words=f"Charge {charge_id} resumed by attempt {attempt} after round {last_round}, "
+            f"fence {fence}{lost}.",
+            charge_id=charge_id,
+            changes=[_step(charge, values)],
+            facts={"burned_rounds": burned},
+        )
+    )
+    return OpenedCharge(charge_id, fence, charge.rounds_begun)
+
+
+def seal(tx: Transaction, opened: OpenedCharge, digest: str) -> Charge:
+    """Fix the transcript; from here on everything is post-processing.
+
+    Args:
+        tx: The transaction.
+        opened: The right to read, given up by this.
+        digest: SHA-256 of the transcript.
+
+    Returns:
+        The sealed charge; repeated with the same fence and digest, the earlier answer.
+
+    Raises:
+        StaleFence, WrongState: The right was lost.
+        DigestMismatch: It was sealed with another digest.
+        RoundMismatch: A round has no answer.
+
+    Privacy: ledger only.
+    """
+    charge = tx.charge(opened.charge_id)
+    require_text(digest, name="transcript digest")
+    if charge.transcript_digest is not None:
+        _same_fence(charge, opened)
+        if charge.transcript_digest != digest:
+            raise DigestMismatch(
+                f"charge {charge.charge_id} is sealed with another transcript: a sealed "
+                "measurement is never made again."
+            )
+        return replace(charge, replayed=True)
+    charge = _held_by(tx, opened, "seal", charge)
+    if charge.rounds_closed != charge.rounds_begun:
+        raise RoundMismatch(
+            f"charge {charge.charge_id}: round {charge.rounds_begun} has no answer yet, so the "
+            "transcript is not complete."
+        )
+    seq = tx.turn().seq + 1
+    values = {"state": states.SEALED, "transcript_digest": digest, "sealed_seq": seq}
+    entry = tx.append(
+        Draft(
+            kind="seal",
+            actor=charge.actor,
+            words=f"Charge {charge.charge_id} sealed: the noisy measurements are final; everything "
+            "after this is post-processing and free.",
+            charge_id=charge.charge_id,
+            changes=[_step(charge, values)],
+        )
+    )
+    return replace(
+        charge,
+        state=states.SEALED,
+        transcript_digest=digest,
+        sealed_seq=seq,
+        sealed_hash=entry.hash,
+    )
+
+
+def forfeit(tx: Transaction, charge_id: str, reason: str) -> Charge:
+    """Give up an opened charge for good; what was spent stays spent.
+
+    Args:
+        tx: The transaction.
+        charge_id: An opened charge.
+        reason: Why, in words that quote no data.
+
+    Returns:
+        The charge; repeated, the earlier answer.
+
+    Raises:
+        WrongState: The charge is not opened.
+
+    Privacy: ledger only.
+    """
+    charge = tx.charge(charge_id)
+    if charge.state == states.FORFEITED:
+        return replace(charge, replayed=True)
+    states.require("forfeit", charge_id, charge.state)
+    tx.append(
+        Draft(
+            kind="forfeit",
+            actor=charge.actor,
+            words=f"Charge {charge_id} forfeited: {reason}; what was spent stays spent.",
+            charge_id=charge_id,
+            changes=[_step(charge, {"state": states.FORFEITED, "note": reason})],
+        )
+    )
+    return replace(charge, state=states.FORFEITED, note=reason)
+
+
+def _held_by(
+    tx: Transaction, opened: OpenedCharge, kind: str, known: Charge | None = None
+) -> Charge:
+    charge = known or tx.charge(opened.charge_id)
+    states.require(kind, charge.charge_id, charge.state)
+    _same_fence(charge, opened)
+    return charge
+
+
+def _same_fence(charge: Charge, opened: OpenedCharge) -> None:
+    if charge.fence != opened.fence:
+        raise StaleFence(
+            f"charge {charge.charge_id} was resumed under fence {charge.fence}: the process with "
+            f"fence {opened.fence} must stop and keep nothing."
+        )
+
+
+def _step(charge: Charge, values: Mapping[str, Any]) -> Change:
+    return Change(
+        "charge", charge.charge_id, values, was={"state": charge.state, "fence": charge.fence}
+    )
+
+
+def _number(attempt: str) -> int:
+    match = re.search(r"([0-9]{1,9})$", attempt) if isinstance(attempt, str) else None
+    if match is None:
+        raise InvalidRequest("attempt: give a text that ends with the try number, such as '2'.")
+    return int(match.group(1))

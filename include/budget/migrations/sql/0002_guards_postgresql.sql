@@ -1,0 +1,220 @@
+-- Guards of the ledger on PostgreSQL. Statements end with a line that holds `;;` alone.
+-- Functions run as the tables' owner: a writer needs no right on postings, balances or the head.
+
+CREATE FUNCTION dp_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE EXCEPTION '%: %', TG_TABLE_NAME, TG_ARGV[0] USING ERRCODE = 'integrity_constraint_violation';
+END $$
+;;
+-- The journal is the only door: postings and balances move because an entry was written.
+CREATE FUNCTION dp_entry_post() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+  moves jsonb := NEW.body::jsonb -> 'postings';
+BEGIN
+  PERFORM 1 FROM dp_head WHERE seq + 1 = NEW.seq AND hash = NEW.prev_hash FOR UPDATE;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'dp_entry: an entry must follow the head of the journal'
+      USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+  IF jsonb_array_length(moves) > 0 THEN
+    INSERT INTO dp_posting (seq, line, pool_id, account, amount_pico)
+      SELECT NEW.seq, place - 1, move ->> 0, move ->> 1, (move ->> 2)::bigint
+      FROM jsonb_array_elements(moves) WITH ORDINALITY AS m (move, place);
+    IF EXISTS (SELECT 1 FROM dp_posting WHERE seq = NEW.seq GROUP BY pool_id HAVING sum(amount_pico) <> 0) THEN
+      RAISE EXCEPTION 'dp_posting: the postings of an entry must sum to zero in every pool'
+        USING ERRCODE = 'integrity_constraint_violation';
+    END IF;
+    UPDATE dp_pool p SET held_pico = p.held_pico + d.held, spent_pico = p.spent_pico + d.spent
+      FROM (SELECT pool_id, coalesce(sum(amount_pico) FILTER (WHERE account = 'held'), 0) AS held,
+                   coalesce(sum(amount_pico) FILTER (WHERE account = 'spent'), 0) AS spent
+            FROM dp_posting WHERE seq = NEW.seq GROUP BY pool_id) d
+      WHERE p.pool_id = d.pool_id;
+    PERFORM dp_claims_hold(NEW.seq);
+  END IF;
+  UPDATE dp_head SET seq = NEW.seq, hash = NEW.hash;
+  RETURN NULL;
+END $$
+;;
+-- Partitions compose in parallel only up to the cap of their population's pool.
+CREATE FUNCTION dp_claims_hold(entry bigint) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+  IF NOT EXISTS (SELECT 1 FROM dp_claim) THEN
+    RETURN;
+  END IF;
+  IF EXISTS (
+    SELECT 1 FROM dp_pool p
+    WHERE p.kind = 'dataset'
+      AND p.owner IN (SELECT a.owner FROM dp_pool a JOIN dp_posting d ON d.pool_id = a.pool_id
+                      JOIN dp_claim c ON c.population = a.owner WHERE d.seq = entry)
+      AND p.held_pico + p.spent_pico + coalesce((
+        SELECT sum(total) FROM (
+          SELECT l.held_pico + l.spent_pico AS total, c.at_most AS at_most,
+                 row_number() OVER (PARTITION BY c.claim ORDER BY l.held_pico + l.spent_pico DESC) AS place
+          FROM dp_pool l JOIN dp_claim c ON c.population = l.owner AND c.dataset = l.dataset
+          WHERE l.kind = 'partition' AND l.owner = p.owner AND l.accounting = p.accounting
+            AND l.generation = p.generation) ranked
+        WHERE place <= at_most), 0) > p.cap_pico) THEN
+    RAISE EXCEPTION 'dp_pool: held and spent, with the largest partitions, are above the cap'
+      USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+END $$
+;;
+CREATE TRIGGER dp_entry_post AFTER INSERT ON dp_entry FOR EACH ROW EXECUTE FUNCTION dp_entry_post()
+;;
+CREATE FUNCTION dp_head_moves() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+  IF NEW.seq <> OLD.seq + 1 OR NEW.ledger_id <> OLD.ledger_id OR NEW.id <> OLD.id
+     OR NOT EXISTS (SELECT 1 FROM dp_entry WHERE seq = NEW.seq AND hash = NEW.hash) THEN
+    RAISE EXCEPTION 'dp_head: the head moves to the next entry only'
+      USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+  RETURN NEW;
+END $$
+;;
+CREATE TRIGGER dp_head_update BEFORE UPDATE ON dp_head FOR EACH ROW EXECUTE FUNCTION dp_head_moves()
+;;
+CREATE FUNCTION dp_posting_comes() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+  IF NOT EXISTS (SELECT 1 FROM dp_head WHERE seq + 1 = NEW.seq) THEN
+    RAISE EXCEPTION 'dp_posting: postings come from journal entries only'
+      USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+  RETURN NEW;
+END $$
+;;
+CREATE TRIGGER dp_posting_insert BEFORE INSERT ON dp_posting FOR EACH ROW EXECUTE FUNCTION dp_posting_comes()
+;;
+-- Pools: caps are for ever, spent never falls, balances move with the journal only.
+CREATE FUNCTION dp_pool_changes() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+  refused text;
+BEGIN
+  IF (NEW.pool_id, NEW.kind, NEW.subject, NEW.owner, NEW.dataset, NEW.partition, NEW.accounting,
+      NEW.delta_exponent, NEW.generation, NEW.epsilon_pico, NEW.cap_pico)
+     IS DISTINCT FROM
+     (OLD.pool_id, OLD.kind, OLD.subject, OLD.owner, OLD.dataset, OLD.partition, OLD.accounting,
+      OLD.delta_exponent, OLD.generation, OLD.epsilon_pico, OLD.cap_pico) THEN
+    refused := 'the cap of a pool and what it is for never change';
+  ELSIF NEW.spent_pico < OLD.spent_pico THEN
+    refused := 'what is spent never falls';
+  ELSIF OLD.status = 'retired' AND NEW.status <> 'retired' THEN
+    refused := 'a retired pool stays retired';
+  ELSIF (NEW.held_pico <> OLD.held_pico OR NEW.spent_pico <> OLD.spent_pico)
+        AND NOT EXISTS (SELECT 1 FROM dp_entry WHERE seq = (SELECT seq + 1 FROM dp_head)) THEN
+    refused := 'balances move with journal entries only';
+  END IF;
+  IF refused IS NOT NULL THEN
+    RAISE EXCEPTION 'dp_pool: %', refused USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+  RETURN NEW;
+END $$
+;;
+CREATE TRIGGER dp_pool_update BEFORE UPDATE ON dp_pool FOR EACH ROW EXECUTE FUNCTION dp_pool_changes()
+;;
+CREATE TRIGGER dp_pool_insert BEFORE INSERT ON dp_pool FOR EACH ROW
+  WHEN (NEW.held_pico <> 0 OR NEW.spent_pico <> 0)
+  EXECUTE FUNCTION dp_refuse('a pool starts empty and is never replaced')
+;;
+-- Charges: only legal arrows, only the columns that arrows change, a fence that never falls.
+CREATE TRIGGER dp_charge_insert BEFORE INSERT ON dp_charge FOR EACH ROW
+  WHEN (NEW.state NOT IN ('reserved', 'denied'))
+  EXECUTE FUNCTION dp_refuse('a charge starts reserved or denied, once for its key and period')
+;;
+CREATE TRIGGER dp_charge_arrow BEFORE UPDATE ON dp_charge FOR EACH ROW
+  WHEN ((OLD.state || '>' || NEW.state) NOT IN ('reserved>opened', 'reserved>void', 'opened>opened', 'opened>sealed',
+    'opened>forfeited', 'sealed>publishing', 'sealed>withheld', 'publishing>published', 'published>published'))
+  EXECUTE FUNCTION dp_refuse('that is no legal step of a charge')
+;;
+CREATE TRIGGER dp_charge_fence BEFORE UPDATE ON dp_charge FOR EACH ROW
+  WHEN (NEW.fence < OLD.fence OR (OLD.state = 'reserved' AND NEW.state = 'opened' AND NEW.fence <> OLD.fence + 1))
+  EXECUTE FUNCTION dp_refuse('the fence rises with every open and never falls')
+;;
+CREATE TRIGGER dp_charge_fixed BEFORE UPDATE ON dp_charge FOR EACH ROW
+  WHEN ((NEW.charge_id, NEW.key, NEW.request_digest, NEW.dataset, NEW.requester, NEW.actor, NEW.release,
+    NEW.period, NEW.partition, NEW.mechanism, NEW.parameters, NEW.snapshot_id, NEW.requested_pico,
+    NEW.accept_at_least_pico, NEW.granted_pico, NEW.planned_rho_pico, NEW.planned_epsilon_pure_pico,
+    NEW.binding, NEW.reason, NEW.dag_id, NEW.run_id, NEW.task_id, NEW.map_index, NEW.created_at,
+    NEW.expires_at, NEW.decided_seq)
+   IS DISTINCT FROM
+   (OLD.charge_id, OLD.key, OLD.request_digest, OLD.dataset, OLD.requester, OLD.actor, OLD.release,
+    OLD.period, OLD.partition, OLD.mechanism, OLD.parameters, OLD.snapshot_id, OLD.requested_pico,
+    OLD.accept_at_least_pico, OLD.granted_pico, OLD.planned_rho_pico, OLD.planned_epsilon_pure_pico,
+    OLD.binding, OLD.reason, OLD.dag_id, OLD.run_id, OLD.task_id, OLD.map_index, OLD.created_at,
+    OLD.expires_at, OLD.decided_seq))
+  EXECUTE FUNCTION dp_refuse('what was asked and decided never changes')
+;;
+CREATE TRIGGER dp_release_fixed BEFORE UPDATE ON dp_release FOR EACH ROW
+  WHEN ((NEW.release_id, NEW.charge_id, NEW.manifest_digest, NEW.uri, NEW.published_at)
+   IS DISTINCT FROM (OLD.release_id, OLD.charge_id, OLD.manifest_digest, OLD.uri, OLD.published_at))
+  EXECUTE FUNCTION dp_refuse('what was published never changes')
+;;
+-- Journal, declarations and history: written once.
+CREATE TRIGGER dp_entry_update BEFORE UPDATE ON dp_entry FOR EACH ROW EXECUTE FUNCTION dp_refuse('the journal is append-only')
+;;
+CREATE TRIGGER dp_posting_update BEFORE UPDATE ON dp_posting FOR EACH ROW EXECUTE FUNCTION dp_refuse('the journal is append-only')
+;;
+CREATE TRIGGER dp_population_update BEFORE UPDATE ON dp_population FOR EACH ROW EXECUTE FUNCTION dp_refuse('rows are written once')
+;;
+CREATE TRIGGER dp_dataset_population_update BEFORE UPDATE ON dp_dataset_population FOR EACH ROW EXECUTE FUNCTION dp_refuse('rows are written once')
+;;
+CREATE TRIGGER dp_claim_update BEFORE UPDATE ON dp_claim FOR EACH ROW EXECUTE FUNCTION dp_refuse('rows are written once')
+;;
+CREATE TRIGGER dp_limit_update BEFORE UPDATE ON dp_limit FOR EACH ROW EXECUTE FUNCTION dp_refuse('rows are written once')
+;;
+CREATE TRIGGER dp_snapshot_update BEFORE UPDATE ON dp_snapshot FOR EACH ROW EXECUTE FUNCTION dp_refuse('rows are written once')
+;;
+CREATE TRIGGER dp_checkpoint_update BEFORE UPDATE ON dp_checkpoint FOR EACH ROW EXECUTE FUNCTION dp_refuse('rows are written once')
+;;
+-- Nothing is ever removed; TRUNCATE needs a trigger of its own.
+CREATE TRIGGER dp_entry_delete BEFORE DELETE ON dp_entry FOR EACH ROW EXECUTE FUNCTION dp_refuse('the journal is append-only')
+;;
+CREATE TRIGGER dp_entry_truncate BEFORE TRUNCATE ON dp_entry FOR EACH STATEMENT EXECUTE FUNCTION dp_refuse('the journal is append-only')
+;;
+CREATE TRIGGER dp_posting_delete BEFORE DELETE ON dp_posting FOR EACH ROW EXECUTE FUNCTION dp_refuse('the journal is append-only')
+;;
+CREATE TRIGGER dp_posting_truncate BEFORE TRUNCATE ON dp_posting FOR EACH STATEMENT EXECUTE FUNCTION dp_refuse('the journal is append-only')
+;;
+CREATE TRIGGER dp_population_delete BEFORE DELETE ON dp_population FOR EACH ROW EXECUTE FUNCTION dp_refuse('rows are written once')
+;;
+CREATE TRIGGER dp_population_truncate BEFORE TRUNCATE ON dp_population FOR EACH STATEMENT EXECUTE FUNCTION dp_refuse('rows are written once')
+;;
+CREATE TRIGGER dp_dataset_population_delete BEFORE DELETE ON dp_dataset_population FOR EACH ROW EXECUTE FUNCTION dp_refuse('rows are written once')
+;;
+CREATE TRIGGER dp_dataset_population_truncate BEFORE TRUNCATE ON dp_dataset_population FOR EACH STATEMENT EXECUTE FUNCTION dp_refuse('rows are written once')
+;;
+CREATE TRIGGER dp_claim_delete BEFORE DELETE ON dp_claim FOR EACH ROW EXECUTE FUNCTION dp_refuse('rows are written once')
+;;
+CREATE TRIGGER dp_claim_truncate BEFORE TRUNCATE ON dp_claim FOR EACH STATEMENT EXECUTE FUNCTION dp_refuse('rows are written once')
+;;
+CREATE TRIGGER dp_limit_delete BEFORE DELETE ON dp_limit FOR EACH ROW EXECUTE FUNCTION dp_refuse('rows are written once')
+;;
+CREATE TRIGGER dp_limit_truncate BEFORE TRUNCATE ON dp_limit FOR EACH STATEMENT EXECUTE FUNCTION dp_refuse('rows are written once')
+;;
+CREATE TRIGGER dp_snapshot_delete BEFORE DELETE ON dp_snapshot FOR EACH ROW EXECUTE FUNCTION dp_refuse('rows are written once')
+;;
+CREATE TRIGGER dp_snapshot_truncate BEFORE TRUNCATE ON dp_snapshot FOR EACH STATEMENT EXECUTE FUNCTION dp_refuse('rows are written once')
+;;
+CREATE TRIGGER dp_checkpoint_delete BEFORE DELETE ON dp_checkpoint FOR EACH ROW EXECUTE FUNCTION dp_refuse('rows are written once')
+;;
+CREATE TRIGGER dp_checkpoint_truncate BEFORE TRUNCATE ON dp_checkpoint FOR EACH STATEMENT EXECUTE FUNCTION dp_refuse('rows are written once')
+;;
+CREATE TRIGGER dp_pool_delete BEFORE DELETE ON dp_pool FOR EACH ROW EXECUTE FUNCTION dp_refuse('rows are never removed')
+;;
+CREATE TRIGGER dp_pool_truncate BEFORE TRUNCATE ON dp_pool FOR EACH STATEMENT EXECUTE FUNCTION dp_refuse('rows are never removed')
+;;
+CREATE TRIGGER dp_charge_delete BEFORE DELETE ON dp_charge FOR EACH ROW EXECUTE FUNCTION dp_refuse('rows are never removed')
+;;
+CREATE TRIGGER dp_charge_truncate BEFORE TRUNCATE ON dp_charge FOR EACH STATEMENT EXECUTE FUNCTION dp_refuse('rows are never removed')
+;;
+CREATE TRIGGER dp_release_delete BEFORE DELETE ON dp_release FOR EACH ROW EXECUTE FUNCTION dp_refuse('rows are never removed')
+;;
+CREATE TRIGGER dp_release_truncate BEFORE TRUNCATE ON dp_release FOR EACH STATEMENT EXECUTE FUNCTION dp_refuse('rows are never removed')
+;;
+CREATE TRIGGER dp_head_delete BEFORE DELETE ON dp_head FOR EACH ROW EXECUTE FUNCTION dp_refuse('rows are never removed')
+;;
+CREATE TRIGGER dp_head_truncate BEFORE TRUNCATE ON dp_head FOR EACH STATEMENT EXECUTE FUNCTION dp_refuse('rows are never removed')
+;;
+CREATE TRIGGER dp_dataset_delete BEFORE DELETE ON dp_dataset FOR EACH ROW EXECUTE FUNCTION dp_refuse('rows are never removed')
+;;
+CREATE TRIGGER dp_dataset_truncate BEFORE TRUNCATE ON dp_dataset FOR EACH STATEMENT EXECUTE FUNCTION dp_refuse('rows are never removed')
+;;

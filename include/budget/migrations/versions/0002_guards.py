@@ -1,0 +1,24 @@
+"""Guards: triggers that keep the journal append-only and let budget move through it only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+branch_labels = None
+depends_on = None
+
+_SQL = Path(__file__).resolve().parents[1] / "sql"
+
+
+def upgrade() -> None:
+    """Run the guards written for this database."""
+    bind = op.get_bind().execution_options(no_parameters=True)  # a % is plpgsql's, not a parameter
+    dialect = bind.dialect.name
+    text = (_SQL / f"0002_guards_{dialect}.sql").read_text(encoding="utf-8")
+    for statement in text.split("\n;;\n"):
+        if statement.strip():
+            bind.exec_driver_sql(statement)

@@ -1,0 +1,243 @@
+"""What happens to a charge apart from measuring: void, expire, withhold, publish, withdraw."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from include.budget import states
+from include.budget.errors import DigestMismatch, StaleFence, UnknownName
+from include.budget.journal import AVAILABLE, HELD, Change, Draft, move
+from include.budget.models import Charge, require_text
+from include.budget.store.transaction import Transaction
+from include.budget.words import amounts_in_words
+
+
+def void(tx: Transaction, charge_id: str, reason: str, *, kind: str = "void") -> Charge:
+    """Give back a reservation nobody opened: nothing was measured.
+
+    Args:
+        tx: The transaction.
+        charge_id: A reserved charge.
+        reason: Why.
+        kind: "void", or "expire" when time did it.
+
+    Returns:
+        The charge; repeated, the earlier answer.
+
+    Raises:
+        WrongState: It is not reserved.
+
+    Privacy: ledger only.
+    """
+    charge = tx.charge(charge_id)
+    if charge.state == states.VOID:
+        return replace(charge, replayed=True)
+    states.require(kind, charge_id, charge.state)
+    pools = {pool.pool_id: pool for pool in tx.pools(sorted(charge.amounts_pico))}
+    tx.append(
+        Draft(
+            kind=kind,
+            actor=charge.actor,
+            words=f"Charge {charge_id} voided before anything was measured: {reason}; returned "
+            f"{amounts_in_words(charge.amounts_pico, pools)}.",
+            charge_id=charge_id,
+            changes=[_step(charge, {"state": states.VOID, "note": reason})],
+            postings=move(charge.amounts_pico, HELD, AVAILABLE),
+        )
+    )
+    return replace(charge, state=states.VOID, note=reason)
+
+
+def withhold(tx: Transaction, charge_id: str, reason: str) -> Charge:
+    """Keep a sealed release from ever being published; what was spent stays spent.
+
+    Args:
+        tx: The transaction.
+        charge_id: A sealed charge.
+        reason: What the gate or the steward said.
+
+    Returns:
+        The charge; repeated, the earlier answer.
+
+    Raises:
+        WrongState: It is not sealed, or publishing has begun.
+
+    Privacy: ledger only.
+    """
+    charge = tx.charge(charge_id)
+    if charge.state == states.WITHHELD:
+        return replace(charge, replayed=True)
+    states.require("withhold", charge_id, charge.state)
+    tx.append(
+        Draft(
+            kind="withhold",
+            actor=charge.actor,
+            words=f"Charge {charge_id} withheld from publication: {reason}; what was spent stays "
+            "spent.",
+            charge_id=charge_id,
+            changes=[_step(charge, {"state": states.WITHHELD, "note": reason})],
+        )
+    )
+    return replace(charge, state=states.WITHHELD, note=reason)
+
+
+def begin_publishing(tx: Transaction, charge_id: str, *, fence: int | None = None) -> Charge:
+    """Pass the point after which a manifest may be visible, so withholding is over.
+
+    Args:
+        tx: The transaction.
+        charge_id: A sealed charge.
+        fence: The fence under which it was sealed, when the caller knows it.
+
+    Returns:
+        The charge; repeated, the earlier answer.
+
+    Raises:
+        WrongState: It is not sealed.
+        StaleFence: The caller's fence is older.
+
+    Privacy: ledger only.
+    """
+    charge = tx.charge(charge_id)
+    _require_fence(charge, fence)
+    if charge.state in (states.PUBLISHING, states.PUBLISHED):
+        return replace(charge, replayed=True)
+    states.require("begin_publishing", charge_id, charge.state)
+    tx.append(
+        Draft(
+            kind="begin_publishing",
+            actor=charge.actor,
+            words=f"Charge {charge_id} begins publishing: from now on it cannot be withheld.",
+            charge_id=charge_id,
+            changes=[_step(charge, {"state": states.PUBLISHING})],
+        )
+    )
+    return replace(charge, state=states.PUBLISHING)
+
+
+def publish(
+    tx: Transaction,
+    charge_id: str,
+    *,
+    manifest_digest: str,
+    uri: str,
+    release_id: str | None = None,
+    fence: int | None = None,
+) -> Charge:
+    """Record that the package is visible under its manifest.
+
+    Args:
+        tx: The transaction.
+        charge_id: A charge in publishing.
+        manifest_digest: SHA-256 of the manifest, hex.
+        uri: Where the package lies.
+        release_id: Its id; by default release, period and the first 12 digits of the digest.
+        fence: The fence under which it was sealed, when the caller knows it.
+
+    Returns:
+        The published charge; repeated with the same digest, the earlier answer.
+
+    Raises:
+        WrongState: Publishing was not begun.
+        StaleFence: The caller's fence is older.
+        DigestMismatch: It was published with another manifest.
+
+    Privacy: ledger only.
+    """
+    charge = tx.charge(charge_id)
+    _require_fence(charge, fence)
+    require_text(manifest_digest, name="manifest digest")
+    require_text(uri, name="uri", longest=2000)
+    if charge.state == states.PUBLISHED:
+        if charge.manifest_digest != manifest_digest:
+            raise DigestMismatch(
+                f"charge {charge_id} is published with another manifest: a release is immutable; "
+                "withdraw it and pay for a new one."
+            )
+        return replace(charge, replayed=True)
+    states.require("publish", charge_id, charge.state)
+    name = release_id or f"{charge.release}-{charge.period}-{manifest_digest[:12]}"
+    published: dict[str, Any] = {
+        "manifest_digest": manifest_digest,
+        "release_id": name,
+        "uri": uri,
+    }
+    row = {
+        "charge_id": charge_id,
+        "manifest_digest": manifest_digest,
+        "uri": uri,
+        "published_at": tx.at,
+        "withdrawn_at": None,
+        "withdrawn_reason": None,
+    }
+    tx.append(
+        Draft(
+            kind="publish",
+            actor=charge.actor,
+            words=f"Charge {charge_id} published as release {name}.",
+            charge_id=charge_id,
+            changes=[
+                _step(charge, {"state": states.PUBLISHED, **published}),
+                Change("release", name, row),
+            ],
+        )
+    )
+    return replace(charge, state=states.PUBLISHED, **published)
+
+
+def withdraw(tx: Transaction, release_id: str, reason: str, actor: str) -> Charge:
+    """Mark a published release as withdrawn; what was learnt cannot be taken back.
+
+    Args:
+        tx: The transaction.
+        release_id: A published release.
+        reason: Why; recipients read it.
+        actor: Who withdraws it.
+
+    Returns:
+        Its charge; repeated, the earlier answer.
+
+    Raises:
+        UnknownName: No release has that id.
+
+    Privacy: ledger only.
+    """
+    found = tx.row("release", release_id)
+    if found is None:
+        raise UnknownName(f"release {release_id} is not in the ledger: check its id.")
+    charge = tx.charge(str(found["charge_id"]))
+    again = tx.row("release", release_id)  # under the charge's lock
+    if again is not None and again["withdrawn_at"] is not None:
+        return replace(charge, replayed=True)
+    tx.append(
+        Draft(
+            kind="withdraw",
+            actor=require_text(actor, name="actor"),
+            words=f"Release {release_id} withdrawn by {actor}: {reason}; what was spent stays so.",
+            charge_id=charge.charge_id,
+            changes=[
+                Change(
+                    "release",
+                    release_id,
+                    {"withdrawn_at": tx.at, "withdrawn_reason": reason},
+                    was={"charge_id": charge.charge_id},
+                )
+            ],
+        )
+    )
+    return charge
+
+
+def _require_fence(charge: Charge, fence: int | None) -> None:
+    if fence is not None and fence != charge.fence:
+        raise StaleFence(
+            f"charge {charge.charge_id} is under fence {charge.fence}, not {fence}: a later "
+            "attempt has replaced this one."
+        )
+
+
+def _step(charge: Charge, values: dict[str, object]) -> Change:
+    return Change(
+        "charge", charge.charge_id, values, was={"state": charge.state, "fence": charge.fence}
+    )

@@ -1,0 +1,173 @@
+"""Connections and transactions: one short transaction per operation, every fault one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, exc
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.pool import NullPool
+
+from include.budget.errors import LedgerError, LedgerRefused, LedgerUnavailable
+
+BUSY_SECONDS = 60
+"""How long a writer waits for another on SQLite; the default of 5 s kills busy installations."""
+
+_UNIQUE_VIOLATION = "23505"
+_UNDEFINED_TABLE = "42P01"
+_NO_PRIVILEGE = "42501"
+_TRY_AGAIN = {"40001", "40P01"}  # serialization failure, deadlock: the victim may simply repeat
+
+
+class Collision(LedgerError):  # noqa: N818 - named for the case, like the errors
+    """Another writer got there first; the caller reads again and answers from what it finds.
+
+    Privacy: ledger only.
+    """
+
+
+def connect(url: str | URL, *, create: bool = False) -> Engine:
+    """Make an engine for the ledger's database; nothing is opened yet.
+
+    Args:
+        url: SQLAlchemy URL of a SQLite file or a PostgreSQL database (any driver; psycopg is used).
+        create: Let SQLite create a missing file (migrations only).
+
+    Returns:
+        An engine on which every transaction is short and every writer waits its turn.
+
+    Raises:
+        LedgerUnavailable: The URL names another kind of database.
+
+    Privacy: ledger only.
+    """
+    parsed = make_url(url)
+    kind = parsed.get_backend_name()
+    if kind == "sqlite":
+        return _sqlite(parsed.set(drivername="sqlite"), create)
+    if kind == "postgresql":
+        return create_engine(parsed.set(drivername="postgresql+psycopg"), pool_size=2)
+    raise LedgerUnavailable(
+        f"the ledger cannot live in {kind}: use PostgreSQL, or SQLite on one machine."
+    )
+
+
+def _sqlite(url: URL, create: bool) -> Engine:
+    engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": BUSY_SECONDS})
+
+    @event.listens_for(engine, "do_connect")
+    def _find(_dialect: Any, _record: Any, _args: Any, _params: Any) -> None:
+        # sqlite3 would quietly make an empty file of a mistyped path.
+        if not create and url.database and not Path(url.database).exists():
+            raise LedgerUnavailable(
+                f"the ledger database {url.database} does not exist: run `airflow db migrate`, or "
+                "correct the ledger's URL."
+            )
+
+    @event.listens_for(engine, "connect")
+    def _prepare(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None  # the begin below is ours, not the driver's
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA synchronous = FULL")  # acknowledged means on disk
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("ledger_write", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+@contextmanager
+def writing(engine: Engine) -> Iterator[Connection]:
+    """Run one short write transaction; it commits at the end of the block or leaves no trace.
+
+    Args:
+        engine: From `connect`.
+
+    Yields:
+        The connection, inside the transaction.
+
+    Raises:
+        LedgerUnavailable: The database is missing, locked, unreachable or not migrated.
+        LedgerRefused: A guard of the database stopped the write.
+        Collision: A unique key was taken by a writer in between, or two writers blocked each other.
+
+    Privacy: ledger only.
+    """
+    writer = engine.execution_options(ledger_write=True)
+    with _told(), writer.begin() as connection:
+        yield connection
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """Run one read transaction on one consistent state of the ledger.
+
+    Args:
+        engine: From `connect`.
+
+    Yields:
+        The connection, inside the transaction.
+
+    Raises:
+        LedgerUnavailable: The database is missing, locked, unreachable or not migrated.
+
+    Privacy: ledger only.
+    """
+    with _told(), engine.connect() as connection:
+        if engine.dialect.name == "postgresql":
+            connection = connection.execution_options(
+                isolation_level="REPEATABLE READ", postgresql_readonly=True
+            )
+        with connection.begin():
+            yield connection
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Turn the driver's errors into the ledger's: one sentence, no SQL, no values."""
+    try:
+        yield
+    except exc.DBAPIError as fault:
+        raise _sentence(fault) from None
+    except exc.TimeoutError:
+        raise LedgerUnavailable(
+            "the ledger database gave no connection in time: try again, or raise its limit."
+        ) from None
+
+
+def _sentence(fault: exc.DBAPIError) -> LedgerError:
+    state = getattr(fault.orig, "sqlstate", None)
+    text = str(fault.orig)
+    if state == _UNIQUE_VIOLATION or "UNIQUE constraint failed" in text or state in _TRY_AGAIN:
+        return Collision("another writer got there first: ask again.")
+    if state == _UNDEFINED_TABLE or "no such table" in text:
+        return LedgerUnavailable(
+            "the database has no ledger tables: run `airflow db migrate` with the ledger's "
+            "db_manager configured."
+        )
+    if state == _NO_PRIVILEGE:
+        return LedgerRefused(
+            "this database role may not do that: connect as the ledger's writer for charges, as "
+            "its admin for registrations."
+        )
+    if "locked" in text or "busy" in text:
+        return LedgerUnavailable(
+            f"the ledger database stayed locked for {BUSY_SECONDS} s: find the program that holds "
+            "it, then try again; nothing was charged."
+        )
+    if isinstance(fault, exc.IntegrityError):
+        return LedgerRefused(f"a guard of the ledger's database refused the write: {_guard(text)}.")
+    return LedgerUnavailable(
+        f"the ledger database cannot be used ({type(fault.orig).__name__}): check that it runs, "
+        "its URL and its disk, and that `airflow db migrate` has been run; nothing was charged."
+    )
+
+
+def _guard(text: str) -> str:
+    """Keep the first line of the database's refusal; guards name rules, never values."""
+    return text.splitlines()[0].strip().rstrip(".") if text else "no reason given"
