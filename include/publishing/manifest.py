@@ -57,7 +57,7 @@ def data_package(
     }
     if dataset.publisher:
         body["contributors"] = [_contributor(dataset)]
-    if dataset.licence:
+    if dataset.licence or dataset.licence_url:
         licence = {"name": dataset.licence, "path": dataset.licence_url}
         body["licenses"] = [{key: value for key, value in licence.items() if value}]
     if dataset.citation:

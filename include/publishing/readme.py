@@ -106,6 +106,8 @@ def _limits(report: ReportInput) -> str:
     queries = "\n".join(
         f"- {' x '.join(text(name) for name in q.clique)}: about {share(q.typical_tv)} of the "
         f"measured table sits in a wrong cell, at most {share(q.bound95_tv)} in 95 of 100 releases."
+        if q.typical_tv is not None
+        else f"- {' x '.join(text(name) for name in q.clique)}: not measured in this release."
         for q in report.fidelity.interest
     )
     named = f"The queries named for this release:\n\n{queries}\n" if queries else ""

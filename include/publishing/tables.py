@@ -24,12 +24,14 @@ FIELD_TYPES = {
     "float": "number",
     "date": "date",
     "datetime": "datetime",
+    "key": "integer",
 }
 PANDAS_TYPES = {
     "category": "category",
     "boolean": "boolean",
     "integer": "Int64",
     "float": "Float64",
+    "key": "Int64",
 }
 MISSING_TOKENS = ("", "NA", "null", "(no value)")
 
@@ -139,6 +141,8 @@ def _field(column: ColumnFacts) -> dict[str, Any]:
     if column.description:
         field["description"] = column.description
     constraints: dict[str, Any] = {} if column.nullable else {"required": True}
+    if column.type == "key":
+        constraints["unique"] = True
     if column.type == "category" and column.values is not None:
         constraints["enum"] = list(column.values)
     if column.type in ("integer", "float"):

@@ -23,6 +23,7 @@ DTYPES: dict[str, tuple[str, ...]] = {
     "boolean": ("bool", "boolean"),
     "integer": ("Int64", "Int32", "Int16", "Int8", "int64", "int32", "int16", "int8"),
     "float": ("Float64", "float64"),
+    "key": ("Int64", "int64"),
     "date": ("datetime64[s]", "datetime64[us]", "datetime64[ns]", "str", "object"),
     "datetime": ("datetime64[s]", "datetime64[us]", "datetime64[ns]", "str", "object"),
 }
@@ -96,6 +97,8 @@ def _table_rules(positions: list[str], expected_rows: int | None) -> list[Rule]:
 
 def _column_rules(position: str, column: ColumnFacts) -> list[Rule]:
     rules: list[Rule] = []
+    if column.type == "key":
+        rules.append(("no number twice", "ExpectColumnValuesToBeUnique", {"column": position}))
     if not column.nullable:
         rules.append(("no empty cells", "ExpectColumnValuesToNotBeNull", {"column": position}))
     if column.values is not None and column.type == "category":

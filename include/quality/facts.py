@@ -21,8 +21,8 @@ class ColumnFacts:
     """
 
     name: str
-    type: str  # category | boolean | integer | float | date | datetime
-    cells: tuple[str, ...]  # the label of each code, in code order
+    type: str  # category | boolean | integer | float | date | datetime | key (surrogate numbers)
+    cells: tuple[str, ...]  # the label of each code, in code order; none for a key
     nullable: bool = False
     values: tuple[str, ...] | None = None  # the permitted values of a category
     minimum: str | None = None
@@ -53,10 +53,11 @@ class InterestQuery:
     """
 
     clique: tuple[str, ...]
-    sigma: float
-    typical_tv: float  # expected total variation between the noisy measurement and the truth
-    bound95_tv: float  # exceeded in at most 5 of 100 releases
+    sigma: float | None  # None, as the two errors: an interruption left the query unmeasured
+    typical_tv: float | None  # expected total variation of the noisy measurement from the truth
+    bound95_tv: float | None  # exceeded in at most 5 of 100 releases
     predicted_tv: float | None = None  # what the plan said before anything was spent
+    warning: str = ""  # the plan's sentence where noise was expected to swamp the query
 
 
 @dataclass(frozen=True)

@@ -48,17 +48,13 @@ class MarginalFidelity:
     clique: tuple[str, ...]
     purpose: str
     cells: int
-    sigma: float
-    distance_tv: float  # synthetic table to noisy measurement
-    typical_tv: float  # noisy measurement to truth: expected
-    bound95_tv: float  # noisy measurement to truth: in 95 of 100 releases
+    sigma: float | None  # None, as the errors: not measured
+    distance_tv: float | None  # synthetic table to noisy measurement
+    typical_tv: float | None  # noisy measurement to truth: expected
+    bound95_tv: float | None  # noisy measurement to truth: in 95 of 100 releases
     predicted_tv: float | None = None
+    warning: str = ""
     bars: tuple[CellBar, ...] = ()
-
-    @property
-    def reached95_tv(self) -> float:
-        """Bound on the distance from the synthetic table to the truth, by the triangle rule."""
-        return min(1.0, self.distance_tv + self.bound95_tv)
 
 
 @dataclass(frozen=True)
@@ -196,7 +192,7 @@ def assess(
 
     Args:
         codes: synthetic rows, shape (rows, columns), codes in the order of `columns`.
-        columns: the declared columns.
+        columns: the declared columns; keys have no codes and are passed over.
         measurements: noisy marginals of the sealed transcript.
         interest: the named queries with their errors from the noise.
 
@@ -206,6 +202,7 @@ def assess(
     Privacy: post-processing.
     """
     total = noisy_total(measurements)
+    columns = [column for column in columns if column.type != "key"]
     table = _Table(codes, columns)
     measured = tuple(_compare(table, m, total) for m in measurements if m.clique)
     named = tuple(_interest(table, query, measurements, total) for query in interest)
@@ -259,9 +256,11 @@ def _failed(check: CheckOutcome) -> str:
     return f"On {place} the rule '{check.rule}' {how}."
 
 
-def _above(sentence: str, value: float, limit: float | None) -> list[str]:
-    if limit is None or value <= limit:
+def _above(sentence: str, value: float | None, limit: float | None) -> list[str]:
+    if limit is None or (value is not None and value <= limit):
         return []
+    if value is None:
+        return [f"{sentence % 'not known'}: the query was not measured."]
     return [f"{sentence % f'{value:.4f}'}, above the declared limit {limit:g}."]
 
 
@@ -300,9 +299,7 @@ class _Table:
 def _compare(table: _Table, m: Measurement, total: float) -> MarginalFidelity:
     typical, bound = noise_tv(m.sigma, len(m.counts), total)
     distance = _distance(table.share(m.clique), _measured_share(m, total))
-    return MarginalFidelity(
-        m.clique, m.purpose, len(m.counts), m.sigma, distance, typical, bound, None
-    )
+    return MarginalFidelity(m.clique, m.purpose, len(m.counts), m.sigma, distance, typical, bound)
 
 
 def _measured_share(m: Measurement, total: float) -> NDArray[np.float64]:
@@ -326,16 +323,17 @@ def _interest(
     candidates.sort(key=lambda m: (m.purpose != "interest", m.sigma))
     share = table.share(query.clique)
     measured = _measured_share(candidates[0], total) if candidates else None
-    sigma = candidates[0].sigma if candidates else query.sigma
+    sigma = candidates[0].sigma if candidates else 0.0
     return MarginalFidelity(
         query.clique,
         "interest",
         len(share),
         query.sigma,
-        _distance(share, measured) if measured is not None else 1.0,
+        _distance(share, measured) if measured is not None else None,
         query.typical_tv,
         query.bound95_tv,
         query.predicted_tv,
+        query.warning,
         _bars(table, query.clique, share, measured, sigma, total),
     )
 

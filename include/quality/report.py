@@ -205,7 +205,7 @@ _DIRECTION = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 def _scale(fidelity: Fidelity) -> float:
     """A round upper end for the axis of the interest plot."""
     largest = max(
-        (max(q.bound95_tv, q.distance_tv, q.predicted_tv or 0) for q in fidelity.interest),
+        (max(q.bound95_tv or 0, q.predicted_tv or 0) for q in fidelity.interest),
         default=0.01,
     )
     power = 10 ** math.floor(math.log10(max(largest, 1e-6)))
@@ -224,10 +224,10 @@ def _largest(bars: tuple[Any, ...], limit: int) -> dict[str, Any]:
 
 def _pair_map(report: ReportInput) -> dict[str, Any]:
     """Distances of the measured pairs, as a lower triangle over the columns."""
-    names = [column.name for column in report.columns]
+    names = [column.name for column in report.columns if column.type != "key"]
     found: dict[frozenset[str], tuple[float, str]] = {}
     for marginal in report.fidelity.measured:
-        if len(marginal.clique) == 2:
+        if len(marginal.clique) == 2 and marginal.distance_tv is not None:
             key = frozenset(marginal.clique)
             value = (marginal.distance_tv, marginal.purpose)
             found[key] = min(found.get(key, value), value)
