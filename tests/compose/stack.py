@@ -1,0 +1,181 @@
+"""The whole of docker-compose.yaml as processes: PostgreSQL, an S3 store, and Airflow's three."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import psycopg
+
+from tests.compose.composefile import ROOT, filled_env, resolved
+from tests.compose.local import LocalService, make_image_folder
+from tests.compose.machines import free_port, postgres, s3_store
+
+AIRFLOW = ("api-server", "dag-processor", "scheduler")
+
+
+@dataclass
+class Stack:
+    """Everything that runs, and how to reach it.
+
+    Args:
+        folder: what stands for /opt/cusyn.
+        services: Airflow's, by their names in the compose file.
+        ports: `postgres`, `store` and `ui`, on 127.0.0.1.
+        bucket: the releases' bucket.
+    """
+
+    folder: Path
+    services: dict[str, LocalService]
+    ports: dict[str, int]
+    bucket: str
+
+    def login(self, role: str) -> psycopg.Connection:
+        """Log in to the database as one of the roles, with the password of the environment file."""
+        secrets = self.services["init"].environment
+        passwords = {
+            "postgres": str(urlsplit(secrets["CUSYN_SUPERUSER_URL"]).password),
+            "dp_ledger_owner": secrets["CUSYN_DB_OWNER_PASSWORD"],
+            "airflow": secrets["CUSYN_DB_AIRFLOW_PASSWORD"],
+            "dp_ledger_writer": secrets["CUSYN_LEDGER_WRITER_PASSWORD"],
+            "dp_ledger_admin": secrets["CUSYN_LEDGER_ADMIN_PASSWORD"],
+            "dp_ledger_auditor": secrets["CUSYN_LEDGER_AUDITOR_PASSWORD"],
+        }
+        return psycopg.connect(
+            host="127.0.0.1",
+            port=self.ports["postgres"],
+            dbname="airflow",
+            user=role,
+            password=passwords[role],
+            autocommit=True,
+        )
+
+    def store(self) -> Any:
+        """An S3 client with the publisher's key, as the scheduler's connection gives it."""
+        import boto3
+
+        connection = json.loads(
+            self.services["scheduler"].environment["AIRFLOW_CONN_RELEASE_STORE"]
+        )
+        return boto3.client(
+            "s3",
+            endpoint_url=connection["extra"]["endpoint_url"],
+            region_name=connection["extra"]["region_name"],
+            aws_access_key_id=connection["login"],
+            aws_secret_access_key=connection["password"],
+        )
+
+    def token(self, user: str = "admin") -> str:
+        """Log in over the REST API with the user's password of the environment file."""
+        variable = f"CUSYN_UI_{user.upper()}_PASSWORD"
+        password = self.services["init"].environment[variable]
+        answer = self.api("POST", "/auth/token", {"username": user, "password": password})
+        return str(answer["access_token"])
+
+    def api(
+        self, method: str, path: str, body: Any = None, token: str | None = None
+    ) -> dict[str, Any]:
+        """Call the REST API of the api-server."""
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.ports['ui']}{path}",
+            data=None if body is None else json.dumps(body).encode(),
+            method=method,
+            headers={"Content-Type": "application/json"},
+        )
+        if token:
+            request.add_header("Authorization", f"Bearer {token}")
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return dict(json.load(answer))
+        except urllib.error.HTTPError as error:
+            raise AssertionError(f"{method} {path}: {error.code} {error.read()[:500]!r}") from error
+
+    def wait_for_run(self, dag_id: str, run_id: str, seconds: float) -> str:
+        """Wait until a run has ended; returns its state."""
+        token, deadline = self.token(), time.monotonic() + seconds
+        path = f"/api/v2/dags/{dag_id}/dagRuns/{quote(run_id)}"
+        while True:
+            state = str(self.api("GET", path, token=token)["state"])
+            if state in ("success", "failed") or time.monotonic() > deadline:
+                return state
+            time.sleep(1)
+
+    def logs(self) -> str:
+        """All that any service or task has written."""
+        services = [service.log for service in self.services.values() if service.log.exists()]
+        tasks = (self.folder / "var" / "airflow" / "logs").rglob("*.log")
+        return "\n".join(path.read_text(errors="replace") for path in [*services, *tasks])
+
+
+def steward_configuration(folder: Path, bucket: str) -> Path:
+    """Copy the demo's YAML, with the releases going to the bucket."""
+    config = folder / "config"
+    shutil.copytree(
+        ROOT / "include" / "config", config, ignore=shutil.ignore_patterns("*.py", "__pycache__")
+    )
+    for path in (config / "releases").glob("*.yaml"):
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace("uri: var/releases", f"uri: s3://{bucket}/public"))
+    return config
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Stack]:
+    """Start everything in the order the compose file asks for; stop all of it at the end."""
+    ports = {name: free_port() for name in ("ui", "health", "task_logs")}
+    env_file = filled_env(folder, CUSYN_UI_PORT=str(ports["ui"]), CUSYN_PARALLELISM="2")
+    definitions = resolved(env_file)["services"]
+    bucket = definitions["store-init"]["environment"]["S3_BUCKET"]
+    image = folder / "image"
+    image.mkdir()
+    make_image_folder(image, steward_configuration(folder, bucket))
+    with ExitStack() as cleanup:
+        password = definitions["postgres"]["environment"]["POSTGRES_PASSWORD"]
+        ports["postgres"] = cleanup.enter_context(postgres(folder / "postgres", password))
+        ports["store"] = cleanup.enter_context(s3_store(folder, bucket))
+        services = _services(definitions, image, ports)
+        done = services["init"].run()
+        assert done.returncode == 0, done.stderr[-3000:]
+        for name in AIRFLOW:
+            services[name].start()
+            cleanup.callback(services[name].stop)
+            services[name].wait_until_healthy(120)
+        yield Stack(image, services, ports, bucket)
+
+
+def _services(
+    definitions: dict[str, Any], image: Path, ports: dict[str, int]
+) -> dict[str, LocalService]:
+    addresses = {
+        "postgres:5432": ports["postgres"],
+        "store:9000": ports["store"],
+        "api-server:8080": ports["ui"],
+        "127.0.0.1:8080": ports["ui"],  # as the health checks, inside their containers, say it
+        "127.0.0.1:8974": ports["health"],
+    }
+    shared_machine = {  # containers have a network of their own each; here all share one
+        "AIRFLOW__API__HOST": "127.0.0.1",
+        "AIRFLOW__API__PORT": str(ports["ui"]),
+        "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_SERVER_PORT": str(ports["health"]),
+        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(ports["task_logs"]),
+        **_arithmetic(),
+    }
+    return {
+        name: LocalService(name, definitions[name], image, addresses, shared_machine)
+        for name in ("init", *AIRFLOW)
+    }
+
+
+def _arithmetic() -> dict[str, str]:
+    """This machine's own settings of its arithmetic libraries, where it has any."""
+    return {name: value for name, value in os.environ.items() if name.startswith("OPENBLAS_")}
