@@ -230,23 +230,13 @@ def gate(
     if limits.require_checks:
         reasons += [_failed(check) for check in checks if not check.passed]
     for query in fidelity.interest:
-        name = " x ".join(query.clique)
-        reasons += _above(
-            f"The interest query {name} is %s from its noisy measurement",
-            query.distance_tv,
-            limits.max_interest_distance_tv,
-        )
-        reasons += _above(
-            f"The 95% error bound of the interest query {name} is %s",
-            query.bound95_tv,
-            limits.max_interest_bound95_tv,
-        )
+        name = f"the interest query {' x '.join(query.clique)}"
+        distance, bound = query.distance_tv, query.bound95_tv
+        reasons += _above(_DISTANCE + name, distance, limits.max_interest_distance_tv)
+        reasons += _above(_BOUND + name, bound, limits.max_interest_bound95_tv)
     for marginal in fidelity.measured:
-        reasons += _above(
-            f"The marginal {' x '.join(marginal.clique)} is %s from its noisy measurement",
-            marginal.distance_tv,
-            limits.max_measured_distance_tv,
-        )
+        name = f"the marginal {' x '.join(marginal.clique)}"
+        reasons += _above(_DISTANCE + name, marginal.distance_tv, limits.max_measured_distance_tv)
     return Verdict(not reasons, tuple(reasons))
 
 
@@ -256,12 +246,16 @@ def _failed(check: CheckOutcome) -> str:
     return f"On {place} the rule '{check.rule}' {how}."
 
 
-def _above(sentence: str, value: float | None, limit: float | None) -> list[str]:
+_DISTANCE = "The distance of the synthetic table from the measurement of "
+_BOUND = "The 95% error bound of "
+
+
+def _above(subject: str, value: float | None, limit: float | None) -> list[str]:
     if limit is None or (value is not None and value <= limit):
         return []
     if value is None:
-        return [f"{sentence % 'not known'}: the query was not measured."]
-    return [f"{sentence % f'{value:.4f}'}, above the declared limit {limit:g}."]
+        return [f"{subject} is not known: it was not measured."]
+    return [f"{subject} is {value:.4f}, above the declared limit {limit:g}."]
 
 
 class _Table:
