@@ -79,8 +79,8 @@ def estimate(
     if not np.isfinite(rows):
         raise EstimationError("the total of a model must be a finite number of rows")
     tree = JunctionTree(domain, [m.clique for m in measurements] + extra)
-    plan = Propagation(tree)
-    objective = Objective(tree, plan, measurements)
+    objective = Objective(tree, measurements)
+    plan = Propagation(tree, objective.factors)
     descent = Descent(plan, objective, rows)
     if backend == "numpy":
         before = [] if warm_start is None else _tables(domain, warm_start)
@@ -104,7 +104,7 @@ def estimate(
         domain,
         tree,
         descent.conditionals,
-        descent.marginals(),
+        descent.finish(),
         factors=objective.factor_tables(point.theta),
         total=rows,
         loss=point.loss,
@@ -128,11 +128,14 @@ def starting_tables(
     Privacy: post-processing.
     """
     theta = np.zeros(objective.size)
-    factors = objective.factor_tables(theta)
+    factors = [
+        (tree.mask(tree.names[c] for c in present), present, target)
+        for present, target in objective.factor_tables(theta)
+    ]
     for clique, table in tables:
-        columns = tree.columns(clique)
-        for present, target in factors:
-            if set(columns) <= set(present):
+        columns, mask = tree.columns(clique), tree.mask(clique)
+        for larger, present, target in factors:
+            if mask & ~larger == 0:
                 order = sorted(range(len(columns)), key=lambda i: present.index(columns[i]))
                 shape = [tree.sizes[c] if c in columns else 1 for c in present]
                 target += table.transpose(order).reshape(shape)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from include.synthesis.estimation.junction import Columns, JunctionTree
 from include.synthesis.estimation.measurement import FloatArray
-from include.synthesis.estimation.propagation import Views
+from include.synthesis.estimation.propagation import Tables
 
 
 class MarginalReader:
@@ -31,7 +31,7 @@ class MarginalReader:
     """
 
     def __init__(
-        self, tree: JunctionTree, conditionals: Views, marginals: Views, total: float
+        self, tree: JunctionTree, conditionals: Tables, marginals: Tables, total: float
     ) -> None:
         self._tree = tree
         self._conditionals, self._marginals = conditionals, marginals

@@ -46,6 +46,7 @@ class Measurement:
         object.__setattr__(self, "clique", tuple(self.clique))
         values = np.ascontiguousarray(self.values, dtype=np.float64).reshape(-1)
         object.__setattr__(self, "values", values)
+        object.__setattr__(self, "sigma", float(self.sigma))
         if not 0 < self.sigma < np.inf:
             raise EstimationError(
                 f"the measurement of {label(self.clique)} needs a finite noise scale above zero"

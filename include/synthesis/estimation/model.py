@@ -9,7 +9,7 @@ import numpy as np
 from include.synthesis.estimation.junction import Columns, JunctionTree
 from include.synthesis.estimation.marginals import MarginalReader
 from include.synthesis.estimation.measurement import Clique, FloatArray, check_clique
-from include.synthesis.estimation.propagation import Views
+from include.synthesis.estimation.propagation import Tables
 from include.synthesis.estimation.sampling import Codes, sample_rows
 
 
@@ -33,8 +33,8 @@ class GraphicalModel:
         self,
         domain: Mapping[str, int],
         tree: JunctionTree,
-        conditionals: Views,
-        marginals: Views,
+        conditionals: Tables,
+        marginals: Tables,
         *,
         factors: Iterable[tuple[Columns, FloatArray]],
         total: float,

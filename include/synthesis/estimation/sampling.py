@@ -7,13 +7,13 @@ from numpy.typing import NDArray
 
 from include.synthesis.estimation.junction import JunctionTree
 from include.synthesis.estimation.measurement import FloatArray
-from include.synthesis.estimation.propagation import Views
+from include.synthesis.estimation.propagation import Tables
 
 Codes = NDArray[np.unsignedinteger]
 
 
 def sample_rows(
-    tree: JunctionTree, conditionals: Views, rows: int, rng: np.random.Generator
+    tree: JunctionTree, conditionals: Tables, rows: int, rng: np.random.Generator
 ) -> Codes:
     """Sample a table node by node along the tree.
 
