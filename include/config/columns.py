@@ -32,6 +32,7 @@ class _Column(ConfigModel):
     nullable: bool = False
     outside: Outside | None = None
     source_column: str | None = None
+    stored_as: Literal["text"] | None = None  # the source keeps it as text on purpose
     description: str | None = None
     sensitive: bool = False
 
@@ -348,6 +349,7 @@ class KeyColumn(ConfigModel):
     type: Literal["key"]
     replace: Literal["surrogate", "drop"] = "surrogate"
     source_column: str | None = None
+    stored_as: Literal["text"] | None = None
     description: str | None = None
 
     @property

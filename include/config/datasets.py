@@ -239,6 +239,19 @@ class DatasetConfig(ConfigModel):
         return self
 
     @model_validator(mode="after")
+    def _no_value_means_missing(self) -> DatasetConfig:
+        if self.source.file_format != "csv":
+            return self
+        for name, column in self.columns.items():
+            for value in getattr(column, "values", ()):
+                if value in self.source.null_values:
+                    fault(
+                        f"columns.{name}: the value {quoted(value)} is read as missing; list the "
+                        'words that mean missing as source.null_values, such as [""]'
+                    )
+        return self
+
+    @model_validator(mode="after")
     def _constraints_known(self) -> DatasetConfig:
         for constraint in self.constraints:
             for name in constraint.never:

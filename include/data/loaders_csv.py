@@ -1,0 +1,137 @@
+"""CSV files of any encoding, delimiter and quoting, read as text with bounded memory."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import io
+from collections.abc import Iterator
+from typing import IO, cast
+
+import pyarrow as pa
+import pyarrow.csv as pv
+
+from include.config.datasets import SourceConfig
+from include.config.errors import quoted
+from include.data.errors import SourceError
+from include.data.places import Place
+
+_BLOCK_BYTES = 4 << 20
+
+
+def csv_names(place: Place, source: SourceConfig) -> list[str]:
+    """Return the column names of the first line.
+
+    Args:
+        place: the file, plain or gzip.
+        source: encoding, delimiter and quote character.
+
+    Raises:
+        SourceError: the file is empty or the encoding is unknown.
+
+    Privacy: post-processing (names only).
+    """
+    with _text(place, source) as raw, io.TextIOWrapper(raw, "utf-8", newline="") as text:
+        reader = csv.reader(text, delimiter=source.delimiter, quotechar=source.quote)
+        names = next(reader, None)
+    if not names:
+        raise SourceError(f"{source.path} has no header line; write the column names there")
+    return names
+
+
+def read_csv(place: Place, source: SourceConfig, names: list[str]) -> Iterator[pa.Table]:
+    """Read the named columns that the file has, all as text, in chunks.
+
+    A line with too many or too few fields is left out: a map of that line alone. Bytes that are
+    not text in the declared encoding become the replacement character.
+
+    Args:
+        place: the file, plain or gzip.
+        source: encoding, delimiter, quote character and the words that mean "missing".
+        names: columns in the source's words.
+
+    Yields:
+        Tables of text columns; the first one is empty and carries the columns.
+
+    Raises:
+        SourceError: the file has no header or an unknown encoding.
+
+    Privacy: reads raw data.
+    """
+    present = [name for name in names if name in csv_names(place, source)]
+    yield pa.schema([pa.field(name, pa.string()) for name in present]).empty_table()
+    if not present or _only_header(place, source):
+        return
+    with _text(place, source) as raw:
+        reader = pv.open_csv(
+            raw,
+            read_options=pv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False),
+            parse_options=pv.ParseOptions(
+                delimiter=source.delimiter,
+                quote_char=source.quote,
+                newlines_in_values=True,
+                invalid_row_handler=lambda row: "skip",
+            ),
+            convert_options=pv.ConvertOptions(
+                include_columns=present,
+                column_types=dict.fromkeys(present, pa.string()),
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=True,
+                null_values=list(source.null_values),
+            ),
+        )
+        for batch in reader:
+            yield pa.Table.from_batches([batch])
+
+
+def _only_header(place: Place, source: SourceConfig) -> bool:
+    with _text(place, source) as raw, io.TextIOWrapper(raw, "utf-8", newline="") as text:
+        lines = csv.reader(text, delimiter=source.delimiter, quotechar=source.quote)
+        next(lines, None)
+        return next(lines, None) is None
+
+
+def _text(place: Place, source: SourceConfig) -> io.BufferedReader:
+    """Open a file as a stream of UTF-8 bytes, whatever its encoding is."""
+    try:
+        codec = codecs.lookup(source.encoding)
+    except LookupError:
+        raise SourceError(
+            f"the encoding {quoted(source.encoding)} is unknown; use utf-8, latin-1, cp1252 or "
+            "another name Python knows"
+        ) from None
+    name = "utf-8-sig" if codec.name == "utf-8" else codec.name
+    file = place.open()
+    if place.relative.endswith(".gz"):
+        file = cast("IO[bytes]", gzip.GzipFile(fileobj=file))
+    return io.BufferedReader(_Recoded(file, name), buffer_size=1 << 20)
+
+
+class _Recoded(io.RawIOBase):
+    """Bytes of one encoding read as bytes of UTF-8; what does not decode is replaced."""
+
+    def __init__(self, file: IO[bytes], encoding: str) -> None:
+        self._file = file
+        self._decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+        self._ready = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        while not self._ready:
+            block = self._file.read(1 << 20)
+            text = self._decoder.decode(block, final=not block)
+            # A NUL would end a field early in some readers; it is never part of a text.
+            self._ready = text.replace("\x00", "\ufffd").encode("utf-8", "replace")
+            if not block:
+                break
+        count = min(len(buffer), len(self._ready))
+        buffer[:count] = self._ready[:count]
+        self._ready = self._ready[count:]
+        return count
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()

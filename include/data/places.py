@@ -1,0 +1,246 @@
+"""Where files lie: a local path or an object in a store. Both open as seekable bytes."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from include.config.errors import did_you_mean
+from include.data.errors import SourceError
+
+_ENDINGS = {
+    "csv": (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz"),
+    "parquet": (".parquet", ".pq"),
+}
+_HIVE = re.compile(r"(?P<name>[^=/]+)=(?P<value>[^/]*)")
+_BLOCK = 8 << 20
+
+
+class Place(Protocol):
+    """One file: its path below the source's root, and how to open it."""
+
+    @property
+    def relative(self) -> str:
+        """Path below the root, with forward slashes."""
+
+    def open(self) -> IO[bytes]:
+        """Open it for reading; it can seek."""
+
+
+def hive_columns(place: Place) -> dict[str, str]:
+    """Return the columns that folder names such as year=1994 tell.
+
+    Privacy: post-processing (names of folders; a partition's value is public by layout).
+    """
+    found = [_HIVE.fullmatch(part) for part in place.relative.split("/")[:-1]]
+    return {match["name"]: match["value"] for match in found if match}
+
+
+def is_wanted(name: str, file_format: str) -> bool:
+    """Tell whether a file in a folder belongs to the source, by its ending.
+
+    Privacy: post-processing (names only).
+    """
+    base = name.rsplit("/", 1)[-1]
+    return base.lower().endswith(_ENDINGS[file_format]) and not base.startswith((".", "_"))
+
+
+@dataclass(frozen=True)
+class LocalFile:
+    """A file on disk.
+
+    Privacy: reads raw data when opened.
+    """
+
+    path: Path
+    relative: str
+
+    def open(self) -> IO[bytes]:
+        """Open it for reading."""
+        return self.path.open("rb")
+
+
+def local_places(path: Path, shown: str, file_format: str) -> list[LocalFile]:
+    """Return a file, or the files of a folder and its subfolders by name.
+
+    Args:
+        path: file or folder.
+        shown: the path as the steward wrote it.
+        file_format: csv or parquet; picks files in a folder by ending.
+
+    Raises:
+        SourceError: there is nothing there.
+
+    Privacy: post-processing (names only).
+    """
+    if path.is_file():
+        return [LocalFile(path, path.name)]
+    if not path.is_dir():
+        near = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+        hint = f" ({did_you_mean(path.name, near)})" if near else ""
+        raise SourceError(
+            f"the source {shown} does not exist; put the file there or correct source.path in the "
+            f"dataset file{hint}"
+        )
+    files = [p for p in path.rglob("*") if p.is_file() and is_wanted(p.name, file_format)]
+    if not files:
+        raise SourceError(
+            f"the folder {shown} holds no {file_format} file; put the files there or correct "
+            "source.format"
+        )
+    places = [LocalFile(p, p.relative_to(path).as_posix()) for p in files]
+    return sorted(places, key=lambda place: place.relative)
+
+
+@dataclass(frozen=True)
+class S3Parameters:
+    """What is needed to read an object store; the connection it came from stays outside.
+
+    Privacy: ledger only.
+    """
+
+    endpoint_url: str | None = None
+    region: str | None = None
+    access_key: str | None = field(default=None, repr=False)
+    secret_key: str | None = field(default=None, repr=False)
+    session_token: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class S3Object:
+    """An object in a store, read by ranges: nothing is written to a temporary file.
+
+    Privacy: reads raw data when opened.
+    """
+
+    client: Any = field(repr=False)
+    bucket: str
+    key: str
+    size: int
+    etag: str
+    relative: str
+
+    def open(self) -> IO[bytes]:
+        """Open it for reading; a change of the object while it is read is an error."""
+        return io.BufferedReader(_Ranges(self), buffer_size=1 << 20)
+
+
+class _Ranges(io.RawIOBase):
+    """A seekable view of an object, fetched in blocks."""
+
+    def __init__(self, item: S3Object) -> None:
+        self._item, self._at = item, 0
+        self._block, self._start = b"", 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._item.size}[whence]
+        self._at = max(0, base + offset)
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        if self._at >= self._item.size:
+            return 0
+        if not self._start <= self._at < self._start + len(self._block):
+            self._fetch()
+        part = self._block[self._at - self._start :][: len(buffer)]
+        buffer[: len(part)] = part
+        self._at += len(part)
+        return len(part)
+
+    def _fetch(self) -> None:
+        item = self._item
+        last = min(self._at + _BLOCK, item.size) - 1
+        answer = item.client.get_object(
+            Bucket=item.bucket, Key=item.key, Range=f"bytes={self._at}-{last}", IfMatch=item.etag
+        )
+        self._block, self._start = answer["Body"].read(), self._at
+
+
+def s3_places(uri: str, parameters: S3Parameters, file_format: str) -> list[S3Object]:
+    """Return an object, or the objects under a prefix by name.
+
+    Args:
+        uri: s3://bucket/key or s3://bucket/prefix/.
+        parameters: endpoint and credentials; what is not given comes from the environment.
+        file_format: csv or parquet; picks objects under a prefix by ending.
+
+    Raises:
+        SourceError: the bucket or object is not there, access is denied, or no answer comes.
+
+    Privacy: post-processing (names only).
+    """
+    bucket, _, key = uri.removeprefix("s3://").partition("/")
+    client = _client(parameters)
+    try:
+        pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=key)
+        found = [item for page in pages for item in page.get("Contents", [])]
+    except Exception as error:
+        sentence = _plain(error, uri, bucket)
+    else:
+        return _chosen(client, bucket, key, uri, found, file_format)
+    raise SourceError(sentence)
+
+
+def _chosen(
+    client: Any, bucket: str, key: str, uri: str, found: list[Any], file_format: str
+) -> list[S3Object]:
+    exact = [item for item in found if item["Key"] == key]
+    prefix = key if key.endswith("/") or not key else key + "/"
+    inside = [i for i in found if i["Key"].startswith(prefix) and is_wanted(i["Key"], file_format)]
+    items = exact or sorted(inside, key=lambda item: str(item["Key"]))
+    if not items:
+        raise SourceError(
+            f"{uri} holds no {file_format} object; correct source.path in the dataset file"
+        )
+    return [
+        S3Object(client, bucket, i["Key"], i["Size"], i["ETag"], _below(i["Key"], prefix))
+        for i in items
+    ]
+
+
+def _below(key: str, prefix: str) -> str:
+    return key.removeprefix(prefix) if key.startswith(prefix) else key.rsplit("/", 1)[-1]
+
+
+def _client(parameters: S3Parameters) -> Any:
+    import boto3
+    from botocore.config import Config
+
+    return boto3.client(
+        "s3",
+        endpoint_url=parameters.endpoint_url,
+        region_name=parameters.region or "us-east-1",
+        aws_access_key_id=parameters.access_key,
+        aws_secret_access_key=parameters.secret_key,
+        aws_session_token=parameters.session_token,
+        config=Config(
+            connect_timeout=10, read_timeout=60, retries={"max_attempts": 4, "mode": "standard"}
+        ),
+    )
+
+
+def _plain(error: Exception, uri: str, bucket: str) -> str:
+    """Say what went wrong with the store; its own message may hold request details."""
+    response = getattr(error, "response", {})
+    code = str(response.get("Error", {}).get("Code", "")) if isinstance(response, dict) else ""
+    if code in ("403", "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch"):
+        return (
+            f"reading {uri} was denied (403); check the connection's key and that it may list and "
+            f"read the bucket {bucket}"
+        )
+    if code in ("404", "NoSuchBucket"):
+        return f"the bucket {bucket} does not exist; correct source.path in the dataset file"
+    name = type(error).__name__
+    return f"the object store did not answer for {uri} ({name}); check endpoint_url and retry"

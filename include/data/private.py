@@ -1,0 +1,265 @@
+"""Encoded rows behind a door that opens for a spending step only.
+
+This is a guard against mistakes, not against an attacker who runs code in the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.parquet as pq
+
+from include.config.datasets import DatasetConfig
+from include.data.contributions import id_hashes, kept_rows
+from include.data.encode import code_dtype, encode_kept
+from include.data.errors import PrivateReadError, without_values
+from include.data.marginals import Counts, count_many
+from include.data.schema import Schema
+from include.errors import CuSynError
+
+_BATCH_ROWS = 1 << 16
+_CACHE_CELLS = 1 << 22  # counts kept for repeated questions: 32 MB
+_OPEN_TO_ALL = frozenset({"domain", "max_rows", "spending", "counts", "counts_many", "__class__"})
+
+
+class _Vault:
+    """What a protected table holds; reachable from this module only."""
+
+    def __init__(
+        self, columns: Mapping[str, npt.NDArray[Any]], domain: Mapping[str, int], max_rows: int
+    ) -> None:
+        self.columns, self.domain, self.max_rows = dict(columns), dict(domain), max_rows
+        self.open = 0
+        self.cache: dict[tuple[str, ...], Counts] = {}
+
+
+_VAULTS: WeakKeyDictionary[ProtectedTable, _Vault] = WeakKeyDictionary()
+
+
+class ProtectedTable:
+    """Encoded rows that answer nothing but counts, and those only while a charge is being spent.
+
+    Length, iteration, printing, copying, pickling and any other attribute raise
+    `PrivateReadError`: even the number of rows is secret.
+
+    Privacy: reads raw data.
+    """
+
+    __slots__ = ("__weakref__",)
+
+    @classmethod
+    def from_snapshot(
+        cls, path: Path, schema: Schema, dataset: DatasetConfig, key: bytes
+    ) -> ProtectedTable:
+        """Encode a snapshot and bound each privacy unit's rows.
+
+        Args:
+            path: the snapshot's Parquet file.
+            schema: the declared domain of the columns to model.
+            dataset: the declared dataset; its id column and row bound are enforced here.
+            key: secret of the protected store; orders a unit's rows.
+
+        Raises:
+            CuSynError: the snapshot does not have the declared form, or cannot be read; no value
+                of the rows is told.
+
+        Privacy: reads raw data.
+        """
+        columns = without_values(
+            lambda: _read(Path(path), schema, dataset, key),
+            PrivateReadError,
+            "reading the protected snapshot",
+        )
+        return cls._sealed(columns, schema.domain, dataset.max_rows)
+
+    @classmethod
+    def from_codes(
+        cls, codes: npt.NDArray[Any], domain: Mapping[str, int], max_rows: int = 1
+    ) -> ProtectedTable:
+        """Protect codes that are already in memory.
+
+        Args:
+            codes: codes, shape (rows, columns), columns in the order of `domain`.
+            domain: cells of each column.
+            max_rows: the largest number of rows one unit owns.
+
+        Privacy: reads raw data.
+        """
+        columns = {name: np.ascontiguousarray(codes[:, i]) for i, name in enumerate(domain)}
+        return cls._sealed(columns, domain, max_rows)
+
+    @classmethod
+    def _sealed(
+        cls, columns: Mapping[str, npt.NDArray[Any]], domain: Mapping[str, int], max_rows: int
+    ) -> ProtectedTable:
+        table = cls()
+        _VAULTS[table] = _Vault(columns, domain, max_rows)
+        return table
+
+    @property
+    def domain(self) -> dict[str, int]:
+        """Cells of each column; public."""
+        return dict(_VAULTS[self].domain)
+
+    @property
+    def max_rows(self) -> int:
+        """The largest number of rows one privacy unit can move; public."""
+        return _VAULTS[self].max_rows
+
+    @contextmanager
+    def spending(self, token: object = None) -> Iterator[None]:
+        """Open the table for the length of one spending step.
+
+        Args:
+            token: whatever identifies the opened charge; for the reader of the code only.
+
+        Privacy: ledger only.
+        """
+        vault = _VAULTS[self]
+        vault.open += 1
+        try:
+            yield
+        finally:
+            vault.open -= 1
+
+    def counts(self, clique: tuple[str, ...]) -> Counts:
+        """Count one marginal exactly; the caller must add noise before anything leaves it.
+
+        Args:
+            clique: distinct column names.
+
+        Returns:
+            int64 counts, shape (product of cells,), last column fastest (C order).
+
+        Raises:
+            PrivateReadError: outside `with table.spending()`, for an unknown column, or when
+                counting fails (class name only).
+
+        Privacy: reads raw data.
+        """
+        return self.counts_many([clique])[0]
+
+    def counts_many(self, cliques: Sequence[tuple[str, ...]]) -> list[Counts]:
+        """Count several marginals in one pass; see `counts`.
+
+        Privacy: reads raw data.
+        """
+        vault = _VAULTS[self]
+        if not vault.open:
+            raise PrivateReadError(
+                "counts were asked for outside a spending step; open the charge first"
+            )
+        wanted = [tuple(clique) for clique in cliques]
+        for clique in wanted:
+            _check(clique, vault.domain)
+        return without_values(
+            lambda: _count(vault, wanted), PrivateReadError, "counting protected rows"
+        )
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in _OPEN_TO_ALL:
+            return object.__getattribute__(self, name)
+        return _refuse()
+
+    def __repr__(self) -> str:
+        _refuse()
+
+    def __len__(self) -> int:
+        _refuse()
+
+    def __bool__(self) -> bool:
+        _refuse()
+
+    def __iter__(self) -> Iterator[Any]:
+        _refuse()
+
+    def __getitem__(self, item: object) -> Any:
+        _refuse()
+
+    def __contains__(self, item: object) -> bool:
+        _refuse()
+
+    def __format__(self, spec: str) -> str:
+        _refuse()
+
+    def __reduce_ex__(self, protocol: object) -> Any:
+        _refuse()
+
+    def __sizeof__(self) -> int:
+        _refuse()
+
+    def __dir__(self) -> list[str]:
+        return sorted(_OPEN_TO_ALL - {"__class__"})
+
+
+def _refuse() -> NoReturn:
+    raise PrivateReadError(
+        "protected rows answer nothing but counts inside a spending step; not even their number"
+    )
+
+
+def _check(clique: tuple[str, ...], domain: Mapping[str, int]) -> None:
+    for name in clique:
+        if name not in domain:
+            raise PrivateReadError(f"'{name}' is not a column of the protected table")
+    if len(set(clique)) != len(clique):
+        raise PrivateReadError("a marginal names a column twice; name each once")
+
+
+def _count(vault: _Vault, cliques: list[tuple[str, ...]]) -> list[Counts]:
+    fresh = [clique for clique in dict.fromkeys(cliques) if clique not in vault.cache]
+    found = dict(zip(fresh, count_many(vault.columns, vault.domain, fresh), strict=True))
+    answer = [found[c] if c in found else vault.cache[c] for c in cliques]
+    room = _CACHE_CELLS - sum(counts.size for counts in vault.cache.values())
+    for clique, counts in found.items():
+        room -= counts.size
+        if room >= 0:
+            vault.cache[clique] = counts
+    return [counts.copy() for counts in answer]
+
+
+def _read(
+    path: Path, schema: Schema, dataset: DatasetConfig, key: bytes
+) -> dict[str, npt.NDArray[Any]]:
+    with pq.ParquetFile(path) as file:
+        total = file.metadata.num_rows
+        store = np.empty((len(schema), total), dtype=code_dtype(schema))
+        unit = dataset.id_column
+        ids = np.empty((total if unit else 0, 2), dtype=np.uint64)
+        wanted = [*schema.domain, *([unit] if unit else [])]
+        _require_id(unit, file.schema_arrow.names)
+        filled = 0
+        for batch in file.iter_batches(_BATCH_ROWS, columns=wanted):
+            codes, kept = encode_kept(_table(batch), schema)
+            if unit:
+                hashes, present = id_hashes(batch.column(unit), key)
+                kept &= present
+            count = int(kept.sum())
+            store[:, filled : filled + count] = codes[kept].T
+            if unit:
+                ids[filled : filled + count] = hashes[kept]
+            filled += count
+    columns = [store[i, :filled] for i in range(len(schema))]
+    if unit:
+        chosen = kept_rows(ids[:filled], columns, dataset.row_bound, key)
+        columns = [column[chosen] for column in columns]
+    return dict(zip(schema.domain, columns, strict=True))
+
+
+def _table(batch: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.Table.from_batches([batch])
+
+
+def _require_id(unit: str | None, names: Sequence[str]) -> None:
+    if unit is not None and unit not in names:
+        raise CuSynError(
+            f"the id column '{unit}' is not in the snapshot; rows of one unit cannot be bounded"
+        )
