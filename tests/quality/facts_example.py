@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 import numpy as np
 
 from include.quality.checks import check_synthetic
@@ -47,7 +49,7 @@ def codes(cols: tuple, rows: int = 2000, seed: int = 3) -> np.ndarray:
 
 
 def measure(cols: tuple, table: np.ndarray, clique: tuple[str, ...], purpose: str, sigma: float):
-    rng = np.random.default_rng(abs(hash(clique)) % 2**32)
+    rng = np.random.default_rng(zlib.crc32("|".join(clique).encode()))
     names = [c.name for c in cols]
     shape = [len(cols[names.index(n)].cells) for n in clique]
     index = np.ravel_multi_index([table[:, names.index(n)] for n in clique], shape)
