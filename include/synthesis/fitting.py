@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,6 +79,39 @@ class Fitter:
                 if item.clique:
                     trial.add(item.clique)
                 self.add([item])
+
+    def admissible(self, candidates: Sequence[Clique], limit_mb: float) -> list[Clique]:
+        """Keep the candidates with any of which the model stays within a size.
+
+        Most are settled without a triangulation: one exists in which every table grows by the
+        candidate's columns but the largest. `settle` checks the one that is then selected.
+
+        Args:
+            candidates: Candidate cliques.
+            limit_mb: Size the model may have with one of them.
+
+        Returns:
+            The admissible ones, in order.
+
+        Privacy: post-processing.
+        """
+        open_cliques = [c for c in candidates if self._growth(c) * self.sizer.size_mb > limit_mb]
+        if not open_cliques:
+            return list(candidates)
+        sizes = self.sizer.sizes_with_mb(open_cliques)
+        too_large = {c for c, size in zip(open_cliques, sizes, strict=True) if size > limit_mb}
+        return [clique for clique in candidates if clique not in too_large]
+
+    def settle(self, selected: Clique) -> Clique:
+        """Return a selected clique, or its first column should it break the memory bound after all.
+
+        Privacy: post-processing.
+        """
+        return selected if self.sizer.size_with_mb(selected) <= self._max_model_mb else selected[:1]
+
+    def _growth(self, clique: Clique) -> float:
+        sizes = [self._domain[column] for column in clique]
+        return math.prod(sizes) / max(sizes)
 
     def fit(self, effort: Effort) -> GraphicalModel:
         """Fit all measurements taken in so far, from the last fitted model on.

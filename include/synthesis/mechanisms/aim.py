@@ -234,10 +234,8 @@ class _AimPolicy(Policy):
 
     def _candidates(self, used: float) -> list[Clique]:
         """Keep the candidates that leave the model within the share of memory due by now."""
-        cliques = list(self._closure)
-        sizes = self._fitter.sizer.sizes_with_mb(cliques)
         limit = max(self._fitter.sizer.size_mb, self._max_mb * used)
-        return [clique for clique, size in zip(cliques, sizes, strict=True) if size <= limit]
+        return self._fitter.admissible(list(self._closure), limit)
 
     def _select_and_measure(self, turn: OpenRound, candidates: list[Clique]) -> None:
         expected = self._fit().marginals(candidates)
@@ -247,7 +245,7 @@ class _AimPolicy(Policy):
             [noise_l1(self._sigma, self._task.cells(clique)) for clique in candidates],
             [self._closure[clique] for clique in candidates],
         )
-        turn.measure(candidates[index], "selected")
+        turn.measure(self._fitter.settle(candidates[index]), "selected")
 
     def _anneal(self) -> None:
         """Halve the noise when the last answer changed the model by no more than its noise."""

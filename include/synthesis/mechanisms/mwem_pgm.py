@@ -235,23 +235,12 @@ class _MwemPolicy(Policy):
         cost = sum((event.rho for event in events), Fraction(0))
         if not events or self._rounds_done >= self._parameters["rounds"] or cost > left:
             return None
-        fitting = self._fitting_candidates()
+        fitting = self._fitter.admissible(self._candidates, self._max_mb)
         if not fitting:
             return None
         if not self._parameters["selects"]:
-            return measure_step("selected", fitting[:1], events)
+            return measure_step("selected", [self._fitter.settle(fitting[0])], events)
         return Step("selected", events, lambda turn: self._select_and_measure(turn, fitting))
-
-    def _fitting_candidates(self) -> list[Clique]:
-        """Keep the candidates that leave the model within its memory bound."""
-        if not self._candidates:
-            return []
-        sizes = self._fitter.sizer.sizes_with_mb(self._candidates)
-        return [
-            clique
-            for clique, size in zip(self._candidates, sizes, strict=True)
-            if size <= self._max_mb
-        ]
 
     def _select_and_measure(self, turn: OpenRound, candidates: list[Clique]) -> None:
         from include.synthesis.fitting import ROUND
@@ -266,4 +255,4 @@ class _MwemPolicy(Policy):
             [noise_l1(sigma, self._task.cells(clique)) for clique in candidates],
             [weights[clique] for clique in candidates],
         )
-        turn.measure(candidates[index], "selected")
+        turn.measure(self._fitter.settle(candidates[index]), "selected")

@@ -1,0 +1,133 @@
+"""Every registered mechanism passes the conformance suite; the rest is special to one of them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import pytest
+
+from include.accounting import ONE, AdaptiveBlock, ExponentialMechanism, Gaussian
+from include.synthesis import MECHANISM_NAMES, SynthesisTask, TaskError, cost_of, synthesizer
+from include.synthesis.mechanisms.mwem_pgm import reduced_rounds
+from tests.synthesis.check_synthesizer import CHECKS, DOMAIN, make_table, make_task
+from tests.synthesis.tables import Journal
+
+
+@pytest.mark.parametrize("name", MECHANISM_NAMES)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_conformance(name: str, check: Callable[[str], None]) -> None:
+    check(name)
+
+
+def test_an_unknown_mechanism_is_answered_with_the_known_ones() -> None:
+    with pytest.raises(TaskError, match=r"'mwemp' is not known; use one of aim, .*mwem_pgm"):
+        synthesizer("mwemp")
+
+
+def test_import_is_light() -> None:
+    code = (
+        "import sys, include.synthesis; "
+        "heavy = {'numpy', 'opendp', 'pandas', 'mbi'} & set(sys.modules); "
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("name", MECHANISM_NAMES)
+def test_negotiation_asks_for_costs_in_a_blink(name: str) -> None:
+    domain = {f"x{i}": 3 for i in range(30)}
+    queries = [[f"x{i}", f"x{i + 1}"] for i in range(15)]
+    quick = cost_of(SynthesisTask.build(domain, interest=queries), name, 9)
+    quick(ONE)
+    start = time.perf_counter()
+    for step in range(100):
+        quick(ONE + step * 10**9)
+    assert (time.perf_counter() - start) / 100 < 0.004  # 2 ms on a quiet machine
+
+
+def test_mwem_plan_is_the_corrected_one() -> None:
+    """sigma = sqrt((T + L) / (2 a rho)) with a = .9 for all measurements alike."""
+    plan = synthesizer("mwem_pgm").plan(make_task(options={"rounds": 4}), ONE, 9)
+    rho = 0.014973057673
+    gaussians = [event for event in plan.events if isinstance(event, Gaussian)]
+    selections = [event for event in plan.events if isinstance(event, ExponentialMechanism)]
+    assert (len(gaussians), len(selections)) == (6, 4)
+    for event in gaussians:
+        assert event.sigma == pytest.approx((6 / (2 * 0.9 * rho)) ** 0.5, rel=1e-6)
+    for event in selections:
+        assert event.epsilon == pytest.approx((8 * 0.1 * rho / 4) ** 0.5, rel=1e-6)
+
+
+def test_mwem_interest_share_moves_budget_exactly() -> None:
+    plan = synthesizer("mwem_pgm").plan(make_task(options={"interest_share": 0.5}), ONE, 9)
+    interest = sum(e.rho for e in plan.events if e.label == "interest")
+    general = sum(e.rho for e in plan.events if e.label == "selected")
+    assert float(interest / general) == pytest.approx(1, rel=1e-6)
+
+
+def test_mwem_measures_interest_first_and_aim_last() -> None:
+    for name, first in (("mwem_pgm", True), ("aim", False)):
+        plan = synthesizer(name).plan(make_task(), ONE, 9)
+        purposes = [
+            turn.purpose for turn in synthesizer(name).measure(make_table(), plan, Journal()).rounds
+        ]
+        queries = purposes[:2] if first else purposes[-2:]
+        assert queries == ["interest", "interest"]
+
+
+def test_mwem_pays_for_the_row_count_only_where_nothing_else_tells_it() -> None:
+    without = synthesizer("mwem_pgm").plan(make_task(interest=[], options={"rounds": 3}), ONE, 9)
+    total = [event for event in without.events if event.label == "total"]
+    assert len(total) == 1
+    assert float(total[0].rho) == pytest.approx(0.01 * 0.014973, rel=1e-4)
+    with_queries = synthesizer("mwem_pgm").plan(make_task(options={"rounds": 3}), ONE, 9)
+    assert not [event for event in with_queries.events if event.label == "total"]
+
+
+def test_mwem_selects_nothing_when_every_candidate_gets_a_round() -> None:
+    task = SynthesisTask.build(DOMAIN, workload=[["a", "b"], ["c", "d"]], options={"rounds": 9})
+    plan = synthesizer("mwem_pgm").plan(task, ONE, 9)
+    assert [event.label for event in plan.events] == ["selected", "selected"]
+
+
+@pytest.mark.parametrize(
+    ("rounds", "queries", "run"), [(16, 0, 16), (16, 8, 16), (16, 10, 15), (16, 40, 4), (1, 5, 1)]
+)
+def test_long_interest_sequences_reduce_the_rounds(rounds: int, queries: int, run: int) -> None:
+    assert reduced_rounds(rounds, queries) == run
+
+
+def test_aim_plan_holds_its_rounds_as_one_block() -> None:
+    plan = synthesizer("aim").plan(make_task(), ONE, 9)
+    blocks = [event for event in plan.events if isinstance(event, AdaptiveBlock)]
+    assert len(blocks) == 1
+    interest = sum(event.rho for event in plan.events if event.label == "interest")
+    assert float(interest) * ONE / plan.cost.rho_pico == pytest.approx(0.3, rel=1e-6)
+
+
+def test_aim_spends_its_whole_block() -> None:
+    plan = synthesizer("aim").plan(make_task(), ONE, 9)
+    transcript = synthesizer("aim").measure(make_table(), plan, Journal())
+    spent = sum(event.rho for event in transcript.events)
+    assert float(spent) * ONE >= 0.99 * plan.cost.rho_pico
+
+
+def test_predictions_warn_before_anything_is_spent() -> None:
+    crowded = make_task(expected_rows=100)
+    plan = synthesizer("mwem_pgm").plan(crowded, ONE // 10, 9)
+    assert len(plan.warnings) == 2
+    assert "swamp" in plan.warnings[0]
+    item = plan.predictions[0]
+    assert item.expected_tv is not None
+    assert item.expected_tv > 0.1
+    usable = int(float(item.usable_epsilon or 0) * ONE)
+    better = synthesizer("mwem_pgm").plan(crowded, usable, 9).predictions[0]
+    assert better.expected_tv is not None
+    assert better.expected_tv <= 0.1
+    roomy = synthesizer("mwem_pgm").plan(make_task(expected_rows=10**6), ONE, 9)
+    assert not roomy.warnings
+    unknown = synthesizer("mwem_pgm").plan(make_task(expected_rows=None), ONE, 9)
+    assert unknown.predictions[0].expected_tv is None
