@@ -126,7 +126,7 @@ def as_table(frame: pd.DataFrame | Table) -> Table:
 def _series_array(series: pd.Series[Any]) -> pa.Array:
     try:
         array = pa.array(series, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+    except (pa.ArrowException, OverflowError, UnicodeEncodeError):
         values = [None if _is_missing(v) else _text(v) for v in series]
         array = pa.array(values, pa.string())
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
@@ -142,7 +142,7 @@ def _text(value: Any) -> str:
         return str(bool(value)).lower()
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    return str(value)
+    return str(value).encode("utf-8", "replace").decode()
 
 
 def require_columns(table: Table, schema: Schema) -> None:

@@ -37,51 +37,54 @@ def read_sql(
         SourceError,
         f"reading the connection '{source.conn_id}'",
     )
-    inner = _statement(source, engine)
     found = without_values(
-        lambda: _names(engine, inner),
+        lambda: _names(engine, _statement(source, engine, ["*"])),
         SourceError,
         f"asking the connection '{source.conn_id}' for the columns of the source",
     )
     present = [name for name in names if name in found]
-    return found, _chunks(engine, inner, present)
+    return found, _chunks(engine, source, found, present)
 
 
-def _statement(source: SourceConfig, engine: sa.Engine) -> str:
+def _statement(source: SourceConfig, engine: sa.Engine, columns: list[str]) -> str:
+    """Return the steward's query as it is, or a SELECT of the table's needed columns."""
     if source.query is not None:
         return source.query.strip().rstrip(";")
     quote = engine.dialect.identifier_preparer.quote_identifier
-    return "SELECT * FROM " + ".".join(quote(part) for part in str(source.table).split("."))
+    table = ".".join(quote(part) for part in str(source.table).split("."))
+    chosen = ", ".join(name if name == "*" else quote(name) for name in columns)
+    return f"SELECT {chosen} FROM {table}"
 
 
-def _names(engine: sa.Engine, inner: str) -> list[str]:
-    with engine.connect() as connection:
-        result = _read_only(connection).exec_driver_sql(f"SELECT * FROM ({inner}) AS q WHERE 1 = 0")
+def _names(engine: sa.Engine, statement: str) -> list[str]:
+    with engine.connect() as connection, _run(connection, statement) as result:
         return [str(column[0]) for column in result.cursor.description]
 
 
-def _chunks(engine: sa.Engine, inner: str, present: list[str]) -> Iterator[pa.Table]:
+def _chunks(
+    engine: sa.Engine, source: SourceConfig, found: list[str], present: list[str]
+) -> Iterator[pa.Table]:
     shape = pa.schema([pa.field(name, pa.string()) for name in present])
     yield shape.empty_table()
     if not present:
         return
-    quote = engine.dialect.identifier_preparer.quote_identifier
-    columns = ", ".join(f"q.{quote(name)}" for name in present)
-    with engine.connect() as connection:
-        streaming = _read_only(connection).execution_options(stream_results=True)
-        result = streaming.exec_driver_sql(f"SELECT {columns} FROM ({inner}) AS q")
+    places = [found.index(n) for n in present] if source.query else list(range(len(present)))
+    statement = _statement(source, engine, present)
+    with engine.connect() as connection, _run(connection, statement) as result:
         for rows in result.partitions(GROUP_ROWS):
-            cells = [[_text(value) for value in column] for column in zip(*rows, strict=True)]
+            cells = [[_text(row[i]) for row in rows] for i in places]
             yield pa.table([pa.array(column, pa.string()) for column in cells], schema=shape)
 
 
-def _read_only(connection: sa.Connection) -> sa.Connection:
-    """A source is never written to: the database itself refuses it where it can."""
+def _run(connection: sa.Connection, statement: str) -> Any:
+    """Run a statement as a stream; the database itself refuses to write for it."""
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("SET TRANSACTION READ ONLY")
     elif connection.dialect.name == "sqlite":
         connection.exec_driver_sql("PRAGMA query_only = ON")
-    return connection
+    # no_parameters: a percent sign in the steward's query is not a placeholder.
+    streaming = connection.execution_options(stream_results=True, no_parameters=True)
+    return streaming.exec_driver_sql(statement)
 
 
 def _text(value: Any) -> str | None:
