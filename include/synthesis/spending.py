@@ -48,6 +48,9 @@ class ProtectedCounts(Protocol):
     def counts(self, clique: Clique) -> NDArray[np.int64]:
         """Count a marginal exactly: int64, shape (cells,), C order over `clique`."""
 
+    def counts_many(self, cliques: Sequence[Clique]) -> Sequence[NDArray[np.int64]]:
+        """Count several marginals in one pass."""
+
 
 class RoundLog(Protocol):
     """The charge's journal, as the operator carries it across from the ledger."""
@@ -141,21 +144,22 @@ class SpendingSession:
             raise SpendingError("The round would spend more than its charge holds.")
         self.spent += cost
 
-    def _exact(self, clique: Clique) -> NDArray[np.int64]:
-        """Count a marginal once. Only `OpenRound` calls this, with an event in hand."""
-        if clique not in self._counts:
-            # Rows are counted through a column's marginal: a table need not answer ().
-            asked = clique or tuple(self._data.domain)[:1]
-            try:
-                with self._data.spending():
-                    counts = self._data.counts(asked)
-                self._counts[clique] = counts if clique else counts.sum(keepdims=True)
-            except Exception as fault:  # its text may quote rows
-                raise SpendingError(
-                    f"Counting the marginal {' x '.join(clique) or 'of all rows'} failed "
-                    f"({type(fault).__name__}); the charge can be resumed."
-                ) from None
-        return self._counts[clique]
+    def _exact(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
+        """Count marginals, each once. Only `OpenRound` calls this, with an event in hand."""
+        fresh = [clique for clique in dict.fromkeys(cliques) if clique not in self._counts]
+        # Rows are counted through a column's marginal: a table need not answer ().
+        asked = [clique or tuple(self._data.domain)[:1] for clique in fresh]
+        try:
+            with self._data.spending():
+                found = self._data.counts_many(asked) if asked else []
+        except Exception as fault:  # its text may quote rows
+            raise SpendingError(
+                f"Counting {len(asked)} marginals failed ({type(fault).__name__}); the budget of "
+                "the round is spent and the charge can be resumed."
+            ) from None
+        for clique, counts in zip(fresh, found, strict=True):
+            self._counts[clique] = counts if clique else counts.sum(keepdims=True)
+        return [self._counts[clique] for clique in cliques]
 
 
 class OpenRound:
@@ -188,7 +192,7 @@ class OpenRound:
         event = self._take(Gaussian)
         if event.sensitivity != self._session._data.max_rows:
             raise SpendingError("The event's sensitivity is not the table's bound on rows a unit.")
-        counts = noise.discrete_gaussian(self._session._exact(clique), event.sigma)
+        counts = noise.discrete_gaussian(self._session._exact([clique])[0], event.sigma)
         result = NoisyMarginal(clique, event.sigma, tuple(counts.tolist()), label)
         self.marginals.append(result)
         return result
@@ -223,9 +227,9 @@ class OpenRound:
         event = self._take(ExponentialMechanism)
         integers = selection.integer_weights(weights)
         scores = [
-            selection.l1_score(self._session._exact(clique), model, penalty, weight)
-            for clique, model, penalty, weight in zip(
-                candidates, expected, penalties, integers, strict=True
+            selection.l1_score(counts, model, penalty, weight)
+            for counts, model, penalty, weight in zip(
+                self._session._exact(candidates), expected, penalties, integers, strict=True
             )
         ]
         sensitivity = selection.score_sensitivity(integers, self._session._data.max_rows)

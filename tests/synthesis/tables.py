@@ -38,6 +38,9 @@ class CountsTable:
             cell = cell * size + self.codes[:, names.index(name)]
         return np.bincount(cell, minlength=int(np.prod(sizes)))
 
+    def counts_many(self, cliques: Sequence[tuple[str, ...]]) -> list[np.ndarray]:
+        return [self.counts(clique) for clique in cliques]
+
 
 class Journal:
     """A RoundLog that keeps everything; `crash_in` makes it die inside that round."""

@@ -26,9 +26,9 @@ def test_the_journal_is_written_before_the_table_is_read() -> None:
     reads: list[int] = []
     exact = session._exact
 
-    def spy(clique: tuple[str, ...]) -> np.ndarray:
+    def spy(cliques: list[tuple[str, ...]]) -> list[np.ndarray]:
         reads.append(len(journal.begun))
-        return exact(clique)
+        return exact(cliques)
 
     session._exact = spy  # type: ignore[method-assign]
     with session.round("interest", [Gaussian(1.0)]) as turn:
