@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from airflow.sdk import DAG
+
 from cusyn_airflow.dag_factory import DEFAULT_ARGS, START, TAG, pipeline
 from cusyn_airflow.manual_form import manual_params, manual_request
 

@@ -44,9 +44,7 @@ def environment(var_dir: Path, *, port: int = 8080) -> dict[str, str]:
         "AIRFLOW__API__PORT": str(port),
         "AIRFLOW__API__BASE_URL": f"http://127.0.0.1:{port}",
         "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(home / "logs"),
-        "AIRFLOW_CONN_PRIVACY_LEDGER": json.dumps(
-            {"conn_type": "sqlite", "host": str(database)}
-        ),
+        "AIRFLOW_CONN_PRIVACY_LEDGER": json.dumps({"conn_type": "sqlite", "host": str(database)}),
     }
 
 
@@ -68,4 +66,6 @@ def migrate() -> None:
     command = [sys.executable, "-m", "airflow", "db", "migrate"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise SystemExit(f"airflow db migrate failed:\n{done.stderr[-2000:] or done.stdout[-2000:]}")
+        raise SystemExit(
+            f"airflow db migrate failed:\n{done.stderr[-2000:] or done.stdout[-2000:]}"
+        )

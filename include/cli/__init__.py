@@ -1,1 +1,1 @@
-""" """
+"""The command line: `python -m include.cli`, the same facts as the Airflow UI."""

@@ -179,7 +179,7 @@ def _open_or_resume(
     if answers is None:
         place.ledger.forfeit(charge.charge_id, "the noisy answers of its rounds cannot be read")
         raise Forfeited(
-            f"charge {charge.charge_id}: it was opened, but the answers it paid for cannot be read; "
+            f"charge {charge.charge_id}: it was opened, but its noisy answers cannot be read; "
             "the budget stays spent. Release this data under a new period"
         )
     opened = place.ledger.resume(
@@ -214,7 +214,7 @@ def _journalled_rounds(entries: Sequence[Entry]) -> list[_JournalledRound]:
 
 
 def _answers(rounds: Sequence[_JournalledRound], desk: Desk) -> list[dict[str, Any]] | None:
-    """Return the noisy answers of all answered rounds, or None unless each is the journalled one."""
+    """Return the answers of all answered rounds, or None unless each is the journalled one."""
     answers = []
     for turn in rounds:
         if turn.digest is None:
@@ -264,7 +264,8 @@ def _make_table(run: ReleaseRun, plan: Plan, transcript: Transcript, desk: Desk)
     buffer = io.BytesIO()
     np.save(buffer, codes, allow_pickle=False)
     desk.write(desk.codes, buffer.getvalue())
-    desk.write(desk.errors, canonical_json([e.to_dict() for e in interest_errors(transcript, plan, model)]))
+    errors = interest_errors(transcript, plan, model)
+    desk.write(desk.errors, canonical_json([error.to_dict() for error in errors]))
     buffer = io.BytesIO()
     frame.to_parquet(buffer, index=False)
     desk.write(desk.table, buffer.getvalue())  # last: its presence says that all is there

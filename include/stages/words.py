@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from include.accounting import format_amount
 
 if TYPE_CHECKING:
     from include.budget.models import Charge
+    from include.budget.reader import LedgerReader
 
 
 def decision_words(charge: Charge, remaining: str) -> str:
@@ -34,3 +36,12 @@ def decision_words(charge: Charge, remaining: str) -> str:
         f"{asked}; granted {format_amount(charge.granted_pico)}, bound by {charge.binding}; "
         f"charge {charge.charge_id} is reserved; largest release still possible: {remaining}."
     )
+
+
+def room_left(charge: Charge, reader: LedgerReader) -> str:
+    """Return the largest release that every pool of a charge still allows, as epsilon text.
+
+    Privacy: ledger only.
+    """
+    pools = [pool for pool in reader.pools() if pool.pool_id in charge.amounts_pico]
+    return min((pool.largest_release_epsilon for pool in pools), key=Decimal, default="0")

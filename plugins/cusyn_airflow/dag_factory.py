@@ -82,9 +82,8 @@ def release_dag(release: ReleaseConfig, path: Path) -> DAG:
 def pipeline(request: dict[str, Any], *, release_name: str) -> None:
     """Chain the six stages inside the DAG at hand."""
     load = LoadOperator(task_id="load", request=request)
-    snapshot_id = load.output["snapshot_id"]
-    validate = ValidateOperator(task_id="validate", request=request, snapshot_id=snapshot_id)
-    budget = BudgetEvalOperator(task_id="budget_eval", request=request, snapshot_id=snapshot_id)
+    validate = ValidateOperator(task_id="validate", request=request)
+    budget = BudgetEvalOperator(task_id="budget_eval", request=request)
     synthesize = SynthesizeOperator(task_id="synthesize", request=request)
     quality = QualityCheckOperator(task_id="quality_check", request=request)
     asset = Asset(name=f"release/{release_name}", uri=f"cusyn://releases/{release_name}")

@@ -54,7 +54,7 @@ def manual_params() -> dict[str, Param]:
             "0.5",
             type="string",
             pattern=AMOUNT,
-            description="If less than this can be granted, the answer is no and nothing is charged.",
+            description="If less can be granted, the answer is no and nothing is charged.",
         ),
         "interest": Param(
             [],

@@ -60,7 +60,9 @@ class ReleaseOperator(BaseOperator):
             kind = AirflowException if error.retry_helps else AirflowFailException
             fault = kind(str(error))
         except Exception as error:
-            fault = AirflowException(f"{self.task_id} stopped: {type(error).__name__} {_where(error)}")
+            fault = AirflowException(
+                f"{self.task_id} stopped: {type(error).__name__} {_where(error)}"
+            )
         # Raised here, outside the handlers, so that no chained exception follows it into the log.
         raise fault
 
@@ -71,6 +73,18 @@ class ReleaseOperator(BaseOperator):
         return Workplace(
             settings=load_settings(), ledger=hook.get_ledger(), reader=hook.get_reader()
         )
+
+
+def loaded_snapshot(context: Context) -> str:
+    """Return the snapshot that `load` named.
+
+    Raises:
+        CuSynError: `load` has not run, whatever colour it shows.
+    """
+    loaded = context["ti"].xcom_pull(task_ids="load")
+    if not loaded:
+        raise CuSynError("load has named no snapshot (was it marked by hand?); clear it")
+    return str(loaded["snapshot_id"])
 
 
 def _where(error: Exception) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow.sdk.exceptions import AirflowSkipException
 
-from cusyn_airflow.operators.base import ReleaseOperator
+from cusyn_airflow.operators.base import ReleaseOperator, loaded_snapshot
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -20,27 +20,19 @@ class BudgetEvalOperator(ReleaseOperator):
     A refusal is a normal end: the task and all after it are skipped, and the log names the
     constraint that bound.
 
-    Args:
-        snapshot_id: the snapshot to be paid for; templated.
-
     Privacy: ledger only.
     """
 
-    template_fields = ("request", "snapshot_id")
     ui_color = "#fdf3d8"
-
-    def __init__(self, *, snapshot_id: Any, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.snapshot_id = snapshot_id
 
     def stage(self, run: ReleaseRun, place: Workplace, context: Context) -> dict[str, str]:
         """Ask the ledger; a second ask with the same key gets the first answer."""
         from include.stages.budget_eval import budget_eval
-        from include.stages.words import decision_words
+        from include.stages.words import decision_words, room_left
 
-        charge = budget_eval(run, place, self.snapshot_id)
+        charge = budget_eval(run, place, loaded_snapshot(context))
         self.charge_id = charge.charge_id
-        line = decision_words(charge, run, place)
+        line = decision_words(charge, room_left(charge, place.reader))
         self.log.info("BudgetEval: %s", line)
         if charge.state == "denied":
             raise AirflowSkipException(line)

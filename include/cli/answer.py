@@ -1,0 +1,45 @@
+"""What a command answers: the same facts as data and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer to print.
+
+    Args:
+        data: JSON types.
+        text: the same for a person.
+        ok: False turns the exit code to 1.
+
+    Privacy: post-processing.
+    """
+
+    data: Any
+    text: str
+    ok: bool = True
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> str:
+    """Lay rows out in columns as wide as their widest cell.
+
+    Args:
+        header: names of the columns.
+        rows: cells.
+        empty: what to say where there is no row: what to do next.
+
+    Privacy: post-processing.
+    """
+    cells = [[str(cell) for cell in row] for row in rows]
+    if not cells:
+        return empty
+    widths = [max(len(row[i]) for row in [list(header), *cells]) for i in range(len(header))]
+    lines = [list(header), ["-" * width for width in widths], *cells]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )

@@ -1,0 +1,98 @@
+"""publish: the package where its readers look, its manifest last, then the ledger's entry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from include.errors import CuSynError
+from include.stages import facts
+from include.stages.desk import Desk
+from include.stages.run import ReleaseRun, Workplace, paid_charge
+
+if TYPE_CHECKING:
+    from include.budget.models import Charge
+    from include.publishing.package import BuiltPackage
+    from include.publishing.s3 import S3Parameters
+
+
+@dataclass(frozen=True)
+class PublishedRelease:
+    """A release its readers can see.
+
+    Privacy: post-processing.
+    """
+
+    charge_id: str
+    release_id: str
+    uri: str
+    words: str
+
+
+def publish(
+    run: ReleaseRun, place: Workplace, *, s3: S3Parameters | None = None
+) -> PublishedRelease:
+    """Publish the release of a sealed charge; repeated, return the release it already has.
+
+    Args:
+        run: what is released.
+        place: where it is done.
+        s3: how to reach the object store, for an s3:// address.
+
+    Raises:
+        CuSynError: the charge is not sealed, or the destination refused; a retry continues.
+
+    Privacy: post-processing.
+    """
+    from include.publishing.destinations import target_for
+
+    charge = paid_charge(run, place)
+    if charge.state == "published":
+        return _published(charge, "was published before; nothing is charged")
+    desk = Desk(place.desk(charge.charge_id))
+    if charge.state not in ("sealed", "publishing") or not desk.report_json.exists():
+        raise CuSynError(
+            f"charge {charge.charge_id} is {charge.state}: only a sealed measurement that passed "
+            "quality_check is published; run the stages before this one"
+        )
+    package = _package(run, place, charge, desk)
+    target = target_for(run.release.publish.uri, base=place.settings.project_root, s3=s3)
+    place.ledger.begin_publishing(charge.charge_id, fence=charge.fence)
+    visible = target.publish(package.path)
+    done = place.ledger.publish(
+        charge.charge_id,
+        manifest_digest=visible.manifest_digest,
+        uri=visible.uri,
+        release_id=visible.release_id,
+        fence=charge.fence,
+    )
+    return _published(done, "is published")
+
+
+def _package(run: ReleaseRun, place: Workplace, charge: Charge, desk: Desk) -> BuiltPackage:
+    import pandas as pd
+
+    from include.publishing.package import PackageInput, build_package
+    from include.publishing.signing import load_signer
+    from include.quality.report import read_report
+
+    report = read_report(desk.report_json)
+    if not report.verdict.passed:
+        raise CuSynError(
+            f"charge {charge.charge_id}: its quality check did not pass, so it is not published"
+        )
+    return build_package(
+        desk.package,
+        PackageInput(
+            report=report,
+            table=pd.read_parquet(desk.table),
+            lineage=facts.lineage_facts(run, charge),
+            signer=load_signer(place.settings.keys_dir),
+        ),
+    )
+
+
+def _published(charge: Charge, how: str) -> PublishedRelease:
+    assert charge.release_id is not None and charge.uri is not None
+    words = f"release {charge.release_id} {how} at {charge.uri} (charge {charge.charge_id})."
+    return PublishedRelease(charge.charge_id, charge.release_id, charge.uri, words)

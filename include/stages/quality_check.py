@@ -1,0 +1,143 @@
+"""quality-check: judges the synthetic table and the noisy measurements, never the raw data."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from include.errors import CuSynError
+from include.stages import facts
+from include.stages.desk import Desk
+from include.stages.run import ReleaseRun, Workplace, paid_charge
+from include.stages.synthesize import sealed_transcript
+from include.stages.task import schema_of
+
+if TYPE_CHECKING:
+    from include.budget.models import Charge
+    from include.quality.report import ReportInput
+    from include.synthesis.errors import InterestError
+
+
+class Withheld(CuSynError):
+    """The release does not pass the steward's gate; what was spent stays spent."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What the stage found.
+
+    Privacy: post-processing.
+    """
+
+    charge_id: str
+    words: str
+
+
+def quality_check(run: ReleaseRun, place: Workplace) -> Checked:
+    """Check the synthetic table, write the report, and withhold what fails the declared gate.
+
+    The report is written once for a charge: a repeated call reads the verdict from it.
+
+    Returns:
+        The charge and a line for the log.
+
+    Raises:
+        Withheld: the gate said no; the ledger records why.
+        CuSynError: the table is missing.
+
+    Privacy: post-processing.
+    """
+    charge = paid_charge(run, place)
+    if charge.transcript_digest is None:
+        raise CuSynError(
+            f"charge {charge.charge_id} is {charge.state}: no sealed measurement to judge; "
+            "run synthesize first"
+        )
+    desk = Desk(place.desk(charge.charge_id))
+    report = _report(run, place, charge, desk)
+    if not report.verdict.passed:
+        reason = "; ".join(report.verdict.reasons)
+        if charge.state == "sealed":
+            place.ledger.withhold(charge.charge_id, reason[:500])
+        raise Withheld(f"charge {charge.charge_id}: withheld, what was spent stays spent: {reason}")
+    words = (
+        f"charge {charge.charge_id}: {len(report.checks)} rules hold on the synthetic table; "
+        f"{_interest_words(report)}."
+    )
+    return Checked(charge.charge_id, words)
+
+
+def _report(run: ReleaseRun, place: Workplace, charge: Charge, desk: Desk) -> ReportInput:
+    from include.quality.report import read_report, write_report
+
+    if desk.report_json.exists():
+        return read_report(desk.report_json)
+    report = _judge(run, place, charge, desk)
+    write_report(desk.folder, report)
+    return report
+
+
+def _judge(run: ReleaseRun, place: Workplace, charge: Charge, desk: Desk) -> ReportInput:
+    import numpy as np
+    import pandas as pd
+
+    from include.quality.checks import check_synthetic
+    from include.quality.fidelity import Thresholds, assess, gate
+    from include.quality.gather import (
+        columns_from,
+        dataset_from,
+        interest_from,
+        measurements_from,
+    )
+    from include.quality.report import ReportInput
+    from include.synthesis.plan import Plan
+
+    if not desk.table.exists():
+        raise CuSynError(
+            f"charge {charge.charge_id}: its synthetic table is missing; run synthesize again, "
+            "which costs nothing"
+        )
+    assert charge.plan is not None
+    plan = Plan.from_dict(charge.plan)
+    transcript = sealed_transcript(charge, desk)
+    columns = columns_from(schema_of(run))
+    codes = np.load(desk.codes, allow_pickle=False)
+    interest = interest_from(_errors(desk), plan)
+    checks = check_synthetic(pd.read_parquet(desk.table), columns, expected_rows=len(codes))
+    fidelity = assess(codes, columns, measurements_from(transcript), interest)
+    return ReportInput(
+        release=facts.release_facts(run, _sealed_at(charge, place)),
+        dataset=dataset_from(run.dataset),
+        privacy=facts.privacy_facts(run, charge, plan),
+        budget=facts.budget_facts(charge, place.reader, plan.events),
+        columns=columns,
+        fidelity=fidelity,
+        checks=tuple(checks),
+        verdict=gate(fidelity, checks, Thresholds.from_mapping(run.release.gate)),
+    )
+
+
+def _errors(desk: Desk) -> list[InterestError]:
+    """Read back the reached errors that `synthesize` left, from the noise alone."""
+    from include.synthesis.errors import InterestError
+
+    return [
+        InterestError(clique=tuple(error.pop("columns")), **error)
+        for error in json.loads(desk.errors.read_bytes())
+    ]
+
+
+def _sealed_at(charge: Charge, place: Workplace) -> str:
+    entries = place.reader.entries(charge.charge_id)
+    return next(entry.at for entry in entries if entry.seq == charge.sealed_seq)
+
+
+def _interest_words(report: ReportInput) -> str:
+    queries = report.fidelity.interest
+    if not queries:
+        return "no interest query was named"
+    shown = (
+        f"{' x '.join(q.clique)} within {q.bound95_tv:.1%} in 95 of 100 releases" for q in queries
+    )
+    return "interest queries by their noise: " + ", ".join(shown)
