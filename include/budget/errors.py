@@ -3,7 +3,6 @@
 A *denied* request is not an error: it is a decision, recorded in the journal. These are the faults.
 """
 
-# ruff: noqa: N818 - the classes are named for the case, as callers catch them
 from __future__ import annotations
 
 from include.errors import CuSynError

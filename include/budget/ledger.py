@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from sqlalchemy import Engine
 
 from include.accounting.accountant import Accounting, Cost
-from include.budget import measuring, registration, releasing, reservation
-from include.budget.errors import LedgerUnavailable, WrongState
+from include.budget import (
+    amendments,
+    measuring,
+    reconcile,
+    registration,
+    releasing,
+    reservation,
+)
+from include.budget.errors import (
+    LedgerRefused,
+    LedgerRewound,
+    LedgerUnavailable,
+    WrongState,
+)
 from include.budget.models import Charge, OpenedCharge, Request
 from include.budget.reader import LedgerReader
+from include.budget.reconcile import Evidence
 from include.budget.store.engine import Collision
 from include.budget.store.transaction import Clock, Transaction, stamp, transaction, utc_now
 
@@ -144,18 +158,117 @@ class Ledger:
             )
         )
 
+    # What an administrator changes later.
+
+    def register_partitions(
+        self,
+        population: str,
+        dataset: str,
+        *,
+        rule: str,
+        partitions: Sequence[str],
+        at_most: int,
+        actor: str,
+        authorised_by: str,
+    ) -> None:
+        """Claim disjoint partitions, which compose in parallel; see `amendments`."""
+        self._write(
+            lambda tx: amendments.register_partitions(
+                tx,
+                population,
+                dataset,
+                rule=rule,
+                partitions=partitions,
+                at_most=at_most,
+                actor=actor,
+                authorised_by=authorised_by,
+            )
+        )
+
+    def change_limit(
+        self, subject: str, limit_pico: int | None, *, actor: str, reason: str
+    ) -> None:
+        """Change a limit on one operation or request; see `amendments`."""
+        self._write(
+            lambda tx: amendments.change_limit(tx, subject, limit_pico, actor=actor, reason=reason)
+        )
+
+    def new_generation(
+        self,
+        subject: str,
+        epsilon_pico: int,
+        *,
+        actor: str,
+        authorised_by: str,
+        reason: str,
+        additional_epsilon_pico: int | None = None,
+    ) -> None:
+        """Open a new generation of a pool instead of refilling it; see `amendments`."""
+        self._write(
+            lambda tx: amendments.new_generation(
+                tx,
+                subject,
+                epsilon_pico,
+                actor=actor,
+                authorised_by=authorised_by,
+                reason=reason,
+                additional_epsilon_pico=additional_epsilon_pico,
+            )
+        )
+
+    def amend_dataset(
+        self,
+        name: str,
+        *,
+        schema_digest: str | None = None,
+        populations: Mapping[str, Mapping[str, Any]] | None = None,
+        actor: str,
+        reason: str,
+    ) -> None:
+        """Change a dataset's schema or add populations; see `amendments`."""
+        self._write(
+            lambda tx: amendments.amend_dataset(
+                tx,
+                name,
+                schema_digest=schema_digest,
+                populations=populations,
+                actor=actor,
+                reason=reason,
+            )
+        )
+
+    def freeze(self, reason: str, *, actor: str) -> None:
+        """Stop every pool until the ledger is reconciled; see `reconcile`."""
+        self._write(lambda tx: reconcile.freeze(tx, reason, actor=actor))
+
+    def reconcile(
+        self, evidence: Evidence, *, actor: str, authorised_by: str, reason: str
+    ) -> dict[str, int]:
+        """Charge what a restored ledger has lost and thaw the pools; see `reconcile`."""
+        return self._write(
+            lambda tx: reconcile.reconcile(
+                tx, evidence, actor=actor, authorised_by=authorised_by, reason=reason
+            )
+        )
+
     # The life of a charge.
 
     def reserve(self, request: Request, cost_of: Callable[[int], Cost]) -> Charge:
         """Decide a request and hold what it needs; see `reservation.reserve`."""
-        return reservation.reserve(
-            self.engine,
-            request,
-            cost_of,
-            clock=self.clock,
-            lifetime=self.lifetime,
-            before=self.before_reserve,
-        )
+        try:
+            return reservation.reserve(
+                self.engine,
+                request,
+                cost_of,
+                clock=self.clock,
+                lifetime=self.lifetime,
+                before=self.before_reserve,
+            )
+        except LedgerRewound as fault:
+            # The freeze outlives this process; a login that may not freeze is refused each time.
+            with suppress(LedgerRefused):
+                self.freeze(str(fault), actor="ledger guard")
+            raise
 
     def open(
         self,

@@ -22,7 +22,7 @@ _NO_PRIVILEGE = "42501"
 _TRY_AGAIN = {"40001", "40P01"}  # serialization failure, deadlock: the victim may simply repeat
 
 
-class Collision(LedgerError):  # noqa: N818 - named for the case, like the errors
+class Collision(LedgerError):
     """Another writer got there first; the caller reads again and answers from what it finds.
 
     Privacy: ledger only.
@@ -125,6 +125,31 @@ def reading(engine: Engine) -> Iterator[Connection]:
             )
         with connection.begin():
             yield connection
+
+
+def statements(path: Path) -> list[str]:
+    """Split a file of SQL at lines that hold `;;` alone. Privacy: ledger only."""
+    parts = path.read_text(encoding="utf-8").split("\n;;\n")
+    return [part for part in parts if part.strip()]
+
+
+def run_script(engine: Engine, path: Path) -> None:
+    """Run a file of SQL in one transaction.
+
+    Args:
+        engine: From `connect`.
+        path: The file; statements end with a line of `;;`.
+
+    Raises:
+        LedgerRefused: The login lacks a right.
+        LedgerUnavailable: The database cannot be used.
+
+    Privacy: ledger only.
+    """
+    with writing(engine) as connection:
+        bare = connection.execution_options(no_parameters=True)  # a % is not a parameter
+        for statement in statements(path):
+            bare.exec_driver_sql(statement)
 
 
 @contextmanager

@@ -22,6 +22,8 @@ from include.budget.store.tables import (
 )
 
 _CHUNK = 2000
+ASIDE = {"snapshot": ("mac", "locator")}
+"""Columns that recognise or find protected content: never journalled, exported or projected."""
 
 
 def pools(connection: Connection) -> list[PoolRow]:
@@ -92,7 +94,9 @@ def postings(connection: Connection) -> Iterator[dict[str, Any]]:
 def projection(connection: Connection, table: str) -> Iterator[dict[str, Any]]:
     """Stream one projected table in key order. Privacy: ledger only."""
     source = PROJECTIONS[table]
-    yield from _stream(connection, select(source).order_by(next(iter(source.primary_key.columns))))
+    told = [column for column in source.columns if column.name not in ASIDE.get(table, ())]
+    query = select(*told).order_by(next(iter(source.primary_key.columns)))
+    yield from _stream(connection, query)
 
 
 def projections() -> tuple[str, ...]:

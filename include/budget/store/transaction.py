@@ -7,12 +7,12 @@ other. The database posts the entry's amounts to the balances itself (see migrat
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, Select, Table, insert, or_, select, update
+from sqlalchemy import Connection, Engine, Select, Table, func, insert, or_, select, update
 
 from include.budget.errors import UnknownName
 from include.budget.journal import Change, Draft, entry_hash
@@ -21,11 +21,13 @@ from include.budget.store.engine import Collision, writing
 from include.budget.store.rows import CHARGE_WITH_HASHES, PoolRow, charge_of, pool_of
 from include.budget.store.tables import (
     CHARGE,
+    CHECKPOINT,
     DATASET_POPULATION,
     ENTRY,
     HEAD,
     POOL,
     PROJECTIONS,
+    RELEASE,
 )
 
 Clock = Callable[[], datetime]
@@ -115,6 +117,10 @@ class Transaction:
         """Lock every generation of the pools of some subjects, in the order of their ids."""
         return self._pools(select(POOL).where(POOL.c.subject.in_(subjects)))
 
+    def every_pool(self) -> list[PoolRow]:
+        """Lock every pool in the order of ids."""
+        return self._pools(select(POOL))
+
     def _pools(self, query: Select[tuple[object, ...]]) -> list[PoolRow]:
         locked = query.order_by(POOL.c.pool_id).with_for_update()
         return [pool_of(row) for row in self.connection.execute(locked).mappings()]
@@ -141,6 +147,11 @@ class Transaction:
         query = select(ENTRY.c.body).where(ENTRY.c.charge_id == charge_id, ENTRY.c.kind == kind)
         return [json.loads(body) for body in self.connection.scalars(query.order_by(ENTRY.c.seq))]
 
+    def bodies_of_kind(self, kind: str) -> list[dict[str, Any]]:
+        """Read the bodies of all entries of one kind, oldest first (rare kinds only)."""
+        query = select(ENTRY.c.body).where(ENTRY.c.kind == kind).order_by(ENTRY.c.seq)
+        return [json.loads(body) for body in self.connection.scalars(query)]
+
     def hash_at(self, seq: int) -> str | None:
         """Read the hash of an entry; None beyond the end of the journal."""
         return self.connection.scalar(select(ENTRY.c.hash).where(ENTRY.c.seq == seq))
@@ -162,6 +173,29 @@ class Transaction:
             query = select(HEAD.c.seq, HEAD.c.hash).with_for_update()
             self._head = Link(*self.connection.execute(query).one())
         return self._head
+
+    def ledger_id(self) -> str:
+        """Read the random id of this ledger."""
+        return str(self.connection.scalar(select(HEAD.c.ledger_id)))
+
+    def counts(self) -> dict[str, int]:
+        """Count charges and releases."""
+        query = select(
+            select(func.count()).select_from(CHARGE).scalar_subquery(),
+            select(func.count()).select_from(RELEASE).scalar_subquery(),
+        )
+        charges, releases = self.connection.execute(query).one()
+        return {"charges": charges, "releases": releases}
+
+    def checkpoint_at(self, seq: int) -> dict[str, str] | None:
+        """Read the checkpoint of an entry, if one was made."""
+        query = select(CHECKPOINT.c.body, CHECKPOINT.c.key_id, CHECKPOINT.c.signature)
+        row = self.connection.execute(query.where(CHECKPOINT.c.seq == seq)).mappings().first()
+        return None if row is None else {str(name): str(value) for name, value in row.items()}
+
+    def keep_checkpoint(self, seq: int, made: Mapping[str, str]) -> None:
+        """Store a signed checkpoint; it vouches for the journal and is not part of it."""
+        self.connection.execute(insert(CHECKPOINT), {"seq": seq, **made})
 
     def append(self, draft: Draft) -> Link:
         """Apply the draft's changes, then write it; the entry posts its own amounts.

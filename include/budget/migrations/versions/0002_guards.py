@@ -6,6 +6,8 @@ from pathlib import Path
 
 from alembic import op
 
+from include.budget.store.engine import statements
+
 revision = "0002"
 down_revision = "0001"
 branch_labels = None
@@ -16,9 +18,6 @@ _SQL = Path(__file__).resolve().parents[1] / "sql"
 
 def upgrade() -> None:
     """Run the guards written for this database."""
-    bind = op.get_bind().execution_options(no_parameters=True)  # a % is plpgsql's, not a parameter
-    dialect = bind.dialect.name
-    text = (_SQL / f"0002_guards_{dialect}.sql").read_text(encoding="utf-8")
-    for statement in text.split("\n;;\n"):
-        if statement.strip():
-            bind.exec_driver_sql(statement)
+    bind = op.get_bind().execution_options(no_parameters=True)  # a % is plpgsql's, no parameter
+    for statement in statements(_SQL / f"0002_guards_{bind.dialect.name}.sql"):
+        bind.exec_driver_sql(statement)

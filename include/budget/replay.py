@@ -1,0 +1,237 @@
+"""Replays a journal from nothing: what every balance, state and declaration must be.
+
+Pure: entries in, tables and problems out. It believes no table and no balance, only the entries,
+and it never raises on a malformed one: a forged journal is a finding, not a crash.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from include.accounting.accountant import Cost, cost_in_currency
+from include.budget import states
+from include.budget.journal import ACCOUNTS, HELD, ISSUED, SPENT, entry_hash, genesis
+from include.budget.measuring import recost, require_within
+from include.budget.partitions import claim_id
+
+MOST_PROBLEMS = 100
+"""Findings kept; after so many a journal is beyond doubt."""
+
+_POOL_FIXED = ("kind", "subject", "owner", "accounting", "delta_exponent", "generation", "cap_pico")
+_OPENS_POOLS = ("register_population", "register_user_pool", "register_partitions", "generation")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something that cannot be true of an honest ledger.
+
+    Args:
+        seq: The journal entry it is about; None when it is about a table or an anchor.
+        what: One sentence.
+
+    Privacy: ledger only.
+    """
+
+    seq: int | None
+    what: str
+
+    def __str__(self) -> str:
+        return self.what if self.seq is None else f"entry {self.seq}: {self.what}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the problem in JSON types."""
+        return asdict(self)
+
+
+class Replay:
+    """The state of a ledger, rebuilt entry by entry.
+
+    Args:
+        ledger_id: Id of the ledger; fixes the hash before the first entry.
+
+    Privacy: ledger only.
+    """
+
+    def __init__(self, ledger_id: str) -> None:
+        self.seq = 0
+        self.hash = genesis(ledger_id)
+        self.tables: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
+        self.balances: dict[str, dict[str, int]] = {}
+        self.postings: list[tuple[int, int, str, str, int]] = []
+        self.problems: list[Problem] = []
+        self.lost: dict[int, str] = {}  # anchors that a reconciliation gave up, with their hashes
+        self.spent_rounds: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+
+    def feed(self, row: Mapping[str, Any]) -> None:
+        """Replay one stored entry: seq, kind, charge_id, prev_hash, hash, body."""
+        seq, before = row.get("seq"), len(self.problems)
+        try:
+            self._link(row)
+            body = json.loads(row["body"])
+            self._columns(row, body)
+            self._post(body)
+            self._change(body)
+            self._facts(body)
+        except Exception as fault:
+            if len(self.problems) == before:
+                self._report(f"is malformed ({type(fault).__name__})", seq)
+
+    def balance(self, pool_id: str) -> tuple[int, int]:
+        """Return what a pool holds and has spent, units of 1e-12."""
+        found = self.balances.get(pool_id, {})
+        return found.get(HELD, 0), found.get(SPENT, 0)
+
+    def _report(self, what: str, seq: object = None) -> None:
+        if len(self.problems) < MOST_PROBLEMS:
+            at = self.seq if seq is None else seq
+            self.problems.append(Problem(at if isinstance(at, int) else None, what))
+
+    def _link(self, row: Mapping[str, Any]) -> None:
+        seq = row["seq"]
+        if seq != self.seq + 1:
+            self._report(f"stands where entry {self.seq + 1} must", seq)
+        if row["prev_hash"] != self.hash:
+            self._report("does not follow the hash before it", seq)
+        if row["hash"] != entry_hash(seq, row["prev_hash"], row["body"]):
+            self._report("its text does not give its hash: it was changed", seq)
+        self.seq, self.hash = seq, row["hash"]
+
+    def _columns(self, row: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+        for name in ("seq", "kind", "charge_id"):
+            if body[name] != row[name]:
+                self._report(f"column {name} differs from its text")
+
+    def _post(self, body: Mapping[str, Any]) -> None:
+        totals: dict[str, int] = defaultdict(int)
+        for line, (pool_id, account, amount) in enumerate(body["postings"]):
+            if account not in ACCOUNTS or type(amount) is not int:
+                self._report("has a posting that is no account and whole amount")
+                continue
+            if account == ISSUED and body["kind"] not in _OPENS_POOLS:
+                self._report(f"issues budget to {pool_id} without opening a pool")
+            if account == SPENT and amount <= 0:
+                self._report(f"takes back what {pool_id} has spent")
+            totals[pool_id] += amount
+            accounts = self.balances.setdefault(pool_id, dict.fromkeys(ACCOUNTS, 0))
+            accounts[account] += amount
+            self.postings.append((self.seq, line, pool_id, account, amount))
+        for pool_id, total in totals.items():
+            if total:
+                self._report(f"the postings of {pool_id} do not sum to zero")
+            if any(self.balances[pool_id][name] < 0 for name in ACCOUNTS if name != ISSUED):
+                self._report(f"an account of {pool_id} falls below zero: it is overdrawn")
+
+    def _change(self, body: Mapping[str, Any]) -> None:
+        for change in body["changes"]:
+            table, key, values = change["table"], change["key"], change["values"]
+            rows = self.tables[table]
+            old, was = rows.get(key), change.get("was")
+            if was is None:
+                if old is not None:
+                    self._report(f"creates {table} {key} a second time")
+                rows[key] = dict(values)
+            elif old is None:
+                self._report(f"changes {table} {key}, which does not exist")
+                rows[key] = dict(values)
+            else:
+                if any(old.get(name) != value for name, value in was.items()):
+                    self._report(f"starts from a state that {table} {key} is not in")
+                rows[key] = old | values
+            self._check(body, table, key, old, rows[key])
+
+    def _check(
+        self,
+        body: Mapping[str, Any],
+        table: str,
+        key: str,
+        old: Mapping[str, Any] | None,
+        new: Mapping[str, Any],
+    ) -> None:
+        if table == "charge":
+            self._check_charge(body, key, old, new)
+        elif table == "pool" and old is None:
+            if -self.balances.get(key, {}).get(ISSUED, 0) != new["cap_pico"]:
+                self._report(f"opens pool {key} with another amount than its cap")
+        elif table == "pool" and old is not None:
+            if any(old[name] != new[name] for name in _POOL_FIXED):
+                self._report(f"changes what pool {key} is for or its cap")
+            if old["status"] == "retired" != new["status"]:
+                self._report(f"reopens the retired pool {key}")
+
+    def _check_charge(
+        self,
+        body: Mapping[str, Any],
+        key: str,
+        old: Mapping[str, Any] | None,
+        new: Mapping[str, Any],
+    ) -> None:
+        kind, start = body["kind"], old["state"] if old else None
+        if not states.is_legal(kind, start, new["state"]):
+            self._report(f"moves charge {key} from {start} to {new['state']} by {kind}")
+        if old is not None and new["fence"] < old["fence"]:
+            self._report(f"lowers the fence of charge {key}")
+        moved: dict[str, int] = {
+            pool_id: amount
+            for pool_id, account, amount in body["postings"]
+            if account == (SPENT if kind == "open" else HELD) and amount > 0
+        }
+        if kind in ("reserve", "open"):
+            told = {pool: amount for pool, amount in json.loads(new["amounts"]).items() if amount}
+            if moved != told:
+                self._report(f"posts other amounts than charge {key} says")
+        if kind == "open":
+            self._check_cost(key, new)
+        if kind in ("seal", "publish") and not new["transcript_digest"]:
+            self._report(f"{kind}s charge {key} without a transcript")
+
+    def _check_cost(self, key: str, charge: Mapping[str, Any]) -> None:
+        cost = Cost(charge["cost_rho_pico"], charge["cost_epsilon_pure_pico"])
+        try:
+            require_within(recost(json.loads(charge["events"])), cost, "its events")
+        except Exception:
+            self._report(f"the events of charge {key} cost more than it paid for, or are unknown")
+        for pool_id, amount in json.loads(charge["amounts"]).items():
+            pool = self.tables["pool"][pool_id]
+            due = cost_in_currency(cost, pool["accounting"], pool["delta_exponent"])
+            if amount < due:
+                self._report(f"charge {key} pays {pool_id} less than its plan costs")
+
+    def _facts(self, body: Mapping[str, Any]) -> None:
+        facts, kind = body["facts"], body["kind"]
+        if kind == "reconcile":
+            self.lost.update({int(seq): str(hashed) for seq, hashed in facts["lost_anchors"]})
+        if kind == "begin_round":
+            key = body["charge_id"]
+            self.spent_rounds[key].extend(facts["events"])
+            charge = self.tables["charge"][key]
+            cost = Cost(charge["cost_rho_pico"], charge["cost_epsilon_pure_pico"])
+            try:
+                require_within(recost(self.spent_rounds[key]), cost, "its rounds")
+            except Exception:
+                self._report(f"the rounds of charge {key} cost more than its plan")
+        if self.tables["claim"] and body["postings"]:
+            self._check_partitions({pool_id for pool_id, _, _ in body["postings"]})
+
+    def _check_partitions(self, touched: set[str]) -> None:
+        pools = self.tables["pool"]
+        owners = {pools[pool_id]["owner"] for pool_id in touched}
+        for pool_id, pool in pools.items():
+            counts = pool["kind"] == "dataset" and pool["owner"] in owners
+            if counts and self._figure(pool_id, pool) > pool["cap_pico"]:
+                self._report(f"with its largest partitions {pool_id} is above its cap")
+
+    def _figure(self, pool_id: str, parent: Mapping[str, Any]) -> int:
+        lanes: dict[str, list[int]] = defaultdict(list)
+        for lane_id, lane in self.tables["pool"].items():
+            same = all(lane[name] == parent[name] for name in ("owner", "accounting", "generation"))
+            if lane["kind"] == "partition" and same:
+                lanes[claim_id(lane["owner"], lane["dataset"])].append(sum(self.balance(lane_id)))
+        whole = sum(self.balance(pool_id))
+        for claim, totals in lanes.items():
+            seats = self.tables["claim"][claim]["at_most"]
+            whole += sum(sorted(totals, reverse=True)[:seats])
+        return whole
