@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from include.connections import S3Parameters
 from include.publishing.errors import PublishError
 from include.publishing.folder import FolderTarget
-from include.publishing.s3 import S3Parameters, S3Target
+from include.publishing.s3 import S3Target
 from include.publishing.targets import Target
 
 

@@ -143,7 +143,7 @@ def path_part(text: str) -> str:
     Privacy: post-processing.
     """
     safe = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip(".-")
-    if safe == text and len(text) <= 80:
+    if safe and safe == text and len(text) <= 80:
         return text
     mark = hashlib.sha256(text.encode()).hexdigest()[:6]
     return f"{safe[:60] or 'x'}-{mark}"

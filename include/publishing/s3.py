@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from include.connections import S3Parameters
 from include.publishing.errors import (
     DestinationConflictError,
     DestinationDeniedError,
@@ -22,7 +22,6 @@ from include.publishing.errors import (
 from include.publishing.package import MANIFEST
 from include.publishing.targets import Target
 
-PART = 16 * 1024 * 1024  # bytes of one part; larger files travel in several
 _CHUNK = 1 << 20
 _POINTER_TRIES = 12
 _DENIED = {
@@ -39,29 +38,6 @@ _DENIED = {
 _ABSENT = {"NoSuchKey", "404", "NotFound"}
 _LOST_RACE = {"PreconditionFailed", "412", "ConditionalRequestConflict", "409", "NoSuchUpload"}
 _NOT_OFFERED = {"NotImplemented", "501"}  # stores without conditional writes
-
-
-@dataclass(frozen=True)
-class S3Parameters:
-    """How to reach the store. The hook fills it from an Airflow connection.
-
-    Privacy: post-processing.
-    """
-
-    endpoint_url: str | None = None
-    access_key: str | None = None
-    secret_key: str | None = None
-    session_token: str | None = None
-    region: str | None = None
-    verify: bool | str = True
-    connect_timeout: float = 10.0  # seconds
-    read_timeout: float = 60.0  # seconds
-    attempts: int = 5
-    part_bytes: int = PART
-
-    def __repr__(self) -> str:
-        """Name the endpoint without the secrets."""
-        return f"S3Parameters(endpoint_url={self.endpoint_url!r}, region={self.region!r})"
 
 
 class S3Target(Target):
@@ -86,7 +62,7 @@ class S3Target(Target):
     def client(self) -> Any:
         """The boto3 client; made on first use."""
         if self._cached is None:
-            self._cached = _client(self.parameters)
+            self._cached = self.parameters.client()
         return self._cached
 
     def _key(self, key: str) -> str:
@@ -295,30 +271,6 @@ def plain_fault(fault: Exception, uri: str, bucket: str) -> PublishError:
     return DestinationConflictError(
         f"{uri}: the store refused the request ({code or type(fault).__name__}); "
         "check publish.uri and the connection."
-    )
-
-
-def _client(parameters: S3Parameters) -> Any:
-    import boto3
-    from botocore.config import Config
-
-    return boto3.session.Session().client(
-        "s3",
-        endpoint_url=parameters.endpoint_url,
-        aws_access_key_id=parameters.access_key,
-        aws_secret_access_key=parameters.secret_key,
-        aws_session_token=parameters.session_token,
-        region_name=parameters.region or ("us-east-1" if parameters.endpoint_url else None),
-        verify=parameters.verify,
-        config=Config(
-            connect_timeout=parameters.connect_timeout,
-            read_timeout=parameters.read_timeout,
-            retries={"max_attempts": parameters.attempts, "mode": "standard"},
-            s3={"addressing_style": "path"} if parameters.endpoint_url else {},
-            # Stores other than AWS often know no trailing checksums; ours are read back anyway.
-            request_checksum_calculation="when_required",
-            response_checksum_validation="when_required",
-        ),
     )
 
 

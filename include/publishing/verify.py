@@ -152,11 +152,12 @@ def _resources(path: Path, manifest: dict[str, Any]) -> Iterator[Finding]:
 def _table(path: Path, manifest: dict[str, Any]) -> Iterator[Finding]:
     """Hold the CSV against its Table Schema: names, types, permitted values, empty cells."""
     try:
-        resource = next(r for r in manifest["resources"] if r.get("name") == "data")
+        tables = [r for r in manifest["resources"] if isinstance(r, dict)]
+        resource = next(r for r in tables if r.get("name") == "data")
         schema = resource["schema"]
         with (path / resource["path"]).open(encoding="utf-8", newline="") as file:
             faults = _row_faults(csv.reader(file), schema)
-    except (StopIteration, KeyError, TypeError, OSError, ValueError, csv.Error):
+    except (StopIteration, LookupError, TypeError, AttributeError, OSError, ValueError, csv.Error):
         yield Finding("error", "data.csv", "The table cannot be read with its schema.")
         return
     for column, words in sorted(faults):

@@ -15,10 +15,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from include.connections import S3Parameters
 from include.publishing.facts import LineageFacts
 from include.publishing.folder import FolderTarget
 from include.publishing.package import BuiltPackage, PackageInput, build_package
-from include.publishing.s3 import S3Parameters, S3Target
+from include.publishing.s3 import S3Target
 from include.publishing.signing import Signer, load_signer
 from include.quality.report import ReportInput
 from tests.quality.facts_example import codes, report
