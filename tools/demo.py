@@ -40,13 +40,16 @@ def main() -> None:
     say(screen, "Starting Airflow in this process ...")
     with quiet(LOG):
         release_dag, manual_dag = load_dags(f"release__{RELEASE}", "manual_release")
-        before = len(charges())
+        before = {charge.charge_id for charge in charges()}
         for wave in WAVES:
             say(screen, f"Releasing wave {wave} ...")
             run(release_dag, wave, screen)
         say(screen, f"Asking for epsilon {TOO_LARGE} by hand, more than one release may cost ...")
         run(manual_dag, None, screen, conf=too_large_request())
-    show(screen, new=len(charges()) - before)
+    asked = charges()
+    paid = [one for one in asked if not one.denied]
+    refused = [one for one in asked if one.denied and one.charge_id not in before]
+    show(screen, [*paid, *refused], replayed=before.issuperset(one.charge_id for one in paid))
 
 
 def fetch_survey(root: Path) -> None:
@@ -158,7 +161,7 @@ def charges() -> list[Any]:
     return open_reader(load_settings()).charges()[::-1]
 
 
-def show(screen: TextIO, *, new: int) -> None:
+def show(screen: TextIO, asked: list[Any], *, replayed: bool) -> None:
     """Print what a steward wants to know: what was asked, granted, spent, reached, and where."""
     from include.accounting import format_amount
     from include.cli.answer import table
@@ -167,7 +170,6 @@ def show(screen: TextIO, *, new: int) -> None:
 
     settings = load_settings()
     reader = open_reader(settings)
-    asked = charges()
     rows = [
         (
             charge.period,
@@ -200,11 +202,11 @@ def show(screen: TextIO, *, new: int) -> None:
     write("to less than the sum of their epsilons.\n\nPackages:\n")
     for release in reversed(reader.releases()):
         write(f"  {release.period}  {release.uri}\n")
-    refused = [charge for charge in asked if charge.denied]
-    for charge in refused:
-        write(f"\nRefused, as it should be: epsilon {format_amount(charge.requested_pico)} for ")
-        write(f"{charge.release} ({charge.period}): {charge.reason}. Nothing was charged.\n")
-    if not new:
+    for charge in asked:
+        if charge.denied:
+            write(f"\nRefused, as it should be: {charge.release}, {charge.period}: ")
+            write(f"{charge.reason}; nothing was charged.\n")
+    if replayed:
         write("\nNothing new was charged: these are the releases of an earlier run, replayed.\n")
     write("\nNext: `make up` shows this in the Airflow UI; `make demo-reset` starts afresh.\n")
 

@@ -1,4 +1,4 @@
-"""`python -m include.cli COMMAND`: reads the ledger, plans releases, verifies. `--json` for scripts."""
+"""`python -m include.cli COMMAND`: reads the ledger, plans, verifies; `--json` for scripts."""
 
 from __future__ import annotations
 

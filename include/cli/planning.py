@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from include.accounting import cost_in_currency, format_amount
+from include.accounting import Accounting, cost_in_currency, format_amount
 from include.budget.errors import LedgerUnavailable
 from include.budget.reader import Pool
 from include.cli.answer import Answer, table
@@ -65,8 +65,8 @@ def _costs(
     ]
 
 
-def _accounting(pool: Pool) -> str:
-    return pool.accounting
+def _accounting(pool: Pool) -> Accounting:
+    return "zcdp" if pool.accounting == "zcdp" else "epsilon"
 
 
 def _registered(settings: Settings) -> list[Pool]:

@@ -10,31 +10,20 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
 from include.config.datasets import DatasetConfig, SourceConfig
+from include.connections import S3Parameters, SqlParameters
 from include.data.errors import FormatError, SourceError, without_values
 from include.data.loaders_csv import csv_names, read_csv
 from include.data.loaders_parquet import parquet_names, read_parquet
-from include.data.places import Place, S3Parameters, hive_columns, local_places, s3_places
-
-__all__ = ["Reading", "S3Parameters", "SqlParameters", "needed_columns", "read_source"]
+from include.data.places import Place, hive_columns, local_places, s3_places
 
 log = logging.getLogger(__name__)
 _SAY_EVERY_SECONDS = 30.0
-
-
-@dataclass(frozen=True)
-class SqlParameters:
-    """What is needed to read a database: an SQLAlchemy URL; it may hold a password.
-
-    Privacy: ledger only.
-    """
-
-    url: str = field(repr=False)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from include.config.errors import did_you_mean
+from include.connections import S3Parameters
 from include.data.errors import SourceError
 
 _ENDINGS = {
@@ -96,20 +97,6 @@ def local_places(path: Path, shown: str, file_format: str) -> list[LocalFile]:
 
 
 @dataclass(frozen=True)
-class S3Parameters:
-    """What is needed to read an object store; the connection it came from stays outside.
-
-    Privacy: ledger only.
-    """
-
-    endpoint_url: str | None = None
-    region: str | None = None
-    access_key: str | None = field(default=None, repr=False)
-    secret_key: str | None = field(default=None, repr=False)
-    session_token: str | None = field(default=None, repr=False)
-
-
-@dataclass(frozen=True)
 class S3Object:
     """An object in a store, read by ranges: nothing is written to a temporary file.
 
@@ -182,7 +169,7 @@ def s3_places(uri: str, parameters: S3Parameters, file_format: str) -> list[S3Ob
     Privacy: post-processing (names only).
     """
     bucket, _, key = uri.removeprefix("s3://").partition("/")
-    client = _client(parameters)
+    client = parameters.client()
     try:
         pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=key)
         found = [item for page in pages for item in page.get("Contents", [])]
@@ -212,23 +199,6 @@ def _chosen(
 
 def _below(key: str, prefix: str) -> str:
     return key.removeprefix(prefix) if key.startswith(prefix) else key.rsplit("/", 1)[-1]
-
-
-def _client(parameters: S3Parameters) -> Any:
-    import boto3
-    from botocore.config import Config
-
-    return boto3.client(
-        "s3",
-        endpoint_url=parameters.endpoint_url,
-        region_name=parameters.region or "us-east-1",
-        aws_access_key_id=parameters.access_key,
-        aws_secret_access_key=parameters.secret_key,
-        aws_session_token=parameters.session_token,
-        config=Config(
-            connect_timeout=10, read_timeout=60, retries={"max_attempts": 4, "mode": "standard"}
-        ),
-    )
 
 
 def _plain(error: Exception, uri: str, bucket: str) -> str:

@@ -8,7 +8,7 @@ from include.stages.run import ReleaseRun, Workplace, authorise, earlier_charge
 from include.stages.store import snapshot_store
 
 if TYPE_CHECKING:
-    from include.data.loaders import S3Parameters, SqlParameters
+    from include.connections import S3Parameters, SqlParameters
 
 
 def load(

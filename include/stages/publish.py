@@ -12,8 +12,8 @@ from include.stages.run import ReleaseRun, Workplace, paid_charge
 
 if TYPE_CHECKING:
     from include.budget.models import Charge
+    from include.connections import S3Parameters
     from include.publishing.package import BuiltPackage
-    from include.publishing.s3 import S3Parameters
 
 
 @dataclass(frozen=True)

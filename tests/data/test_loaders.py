@@ -13,8 +13,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from include.connections import S3Parameters, SqlParameters
 from include.data.errors import FormatError, SourceError
-from include.data.loaders import S3Parameters, SqlParameters, needed_columns, read_source
+from include.data.loaders import needed_columns, read_source
 from tests.data.conftest import dataset
 
 COLUMNS = {

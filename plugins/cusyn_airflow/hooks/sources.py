@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseHook
 
 if TYPE_CHECKING:
-    from include.data.loaders import S3Parameters, SqlParameters
+    from include.connections import S3Parameters, SqlParameters
 
 
 def s3_parameters(conn_id: str | None) -> S3Parameters | None:
@@ -18,7 +18,7 @@ def s3_parameters(conn_id: str | None) -> S3Parameters | None:
 
     Privacy: ledger only.
     """
-    from include.data.loaders import S3Parameters
+    from include.connections import S3Parameters
 
     if conn_id is None:
         return None
@@ -39,6 +39,6 @@ def sql_parameters(conn_id: str | None) -> SqlParameters | None:
     Privacy: ledger only.
     """
     from cusyn_airflow.hooks.ledger import connection_url
-    from include.data.loaders import SqlParameters
+    from include.connections import SqlParameters
 
     return None if conn_id is None else SqlParameters(url=connection_url(conn_id))

@@ -88,7 +88,7 @@ def loaded_snapshot(context: Context) -> str:
 
 
 def _where(error: Exception) -> str:
-    """Return the innermost place of our own code in the traceback: `in include/data/encode.py:88`."""
+    """Name the innermost place of our own code, like `in include/data/encode.py:88`."""
     place, step = "", error.__traceback__
     while step is not None:
         name = step.tb_frame.f_code.co_filename

@@ -28,9 +28,10 @@ class PublishOperator(ReleaseOperator):
 
     def stage(self, run: ReleaseRun, place: Workplace, context: Context) -> dict[str, str]:
         """Publish, or return the release that this charge already has."""
+        from cusyn_airflow.hooks.sources import s3_parameters
         from include.stages.publish import publish
 
-        published = publish(run, place)
+        published = publish(run, place, s3=s3_parameters(run.release.publish.conn_id))
         self.charge_id = published.charge_id
         facts = {"release_id": published.release_id, "uri": published.uri}
         for asset in self.outlets:

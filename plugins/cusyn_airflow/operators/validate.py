@@ -28,7 +28,7 @@ class ValidateOperator(ReleaseOperator):
         snapshot_id = loaded_snapshot(context)
         checks = validate(run, place, snapshot_id)
         self.log.info(
-            "validate: %s keeps its declared form (%d rules); bad rows follow each column's policy.",
+            "validate: %s has its declared form (%d rules); bad rows follow their column's policy.",
             run.dataset.dataset,
             len(checks),
         )
