@@ -8,7 +8,8 @@ from include.synthesis.estimation.measurement import FloatArray
 
 MEMORY = 10
 """Steps remembered; more cost time and no longer save iterations."""
-_RIDGE = 1e-8  # relative; old steps are nearly parallel once the fit has almost converged
+_RIDGE = 1e-6  # relative; old steps are nearly parallel once the fit has almost converged
+_LEAST_RIDGE = 1e-300
 
 
 class Acceleration:
@@ -67,11 +68,8 @@ class Acceleration:
         rows = min(self._stored, MEMORY)
         marginals, gradients = self._marginals[:rows], self._gradients[:rows]
         gram = marginals @ gradients.T
-        gram.flat[:: rows + 1] += _RIDGE * gram.trace() + TINY_RIDGE
+        gram.flat[:: rows + 1] += _RIDGE * gram.trace() + _LEAST_RIDGE
         weights = np.linalg.solve(gram, marginals @ gradient)
         left = gradient - weights @ gradients
         move: FloatArray = -(weights @ self._thetas[:rows]) - step * left
         return move
-
-
-TINY_RIDGE = 1e-300

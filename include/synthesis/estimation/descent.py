@@ -18,7 +18,10 @@ from include.synthesis.estimation.propagation import Propagation, Tables
 
 WINDOW = 10
 """Iterations over which the loss must fall by more than the tolerance to go on."""
-_LONGEST = 50.0  # no log table moves further in one step: exp stays far from overflow
+_LONGEST = 10.0
+"""No log table moves further in one step: a combination of nearly parallel steps may point far
+away and empty a cell beyond recovery. Cut short, it also tells that the remembered steps are stale
+(a cell is dying, where the marginals stop answering in proportion): they are forgotten."""
 _GROW, _SHRINK = 1.5, 0.5
 
 
@@ -102,18 +105,22 @@ class Descent:
             move = self._acceleration.move(point.gradient, self._step)
         else:
             move = -self._step * point.gradient
-        move = np.minimum(np.maximum(move, -_LONGEST), _LONGEST)
+        furthest = float(np.abs(move).max())
+        if furthest > _LONGEST:
+            move *= _LONGEST / furthest
         found = self._evaluate(point, move)
-        if found is not None and found.loss <= point.loss:
-            self._acceleration.remember(
-                move, found.marginals - point.marginals, found.gradient - point.gradient
-            )
-            self.conditionals, self._trial = self._trial, self.conditionals
-            self._step *= 1.0 if accelerated else _GROW
-            return found
-        self._acceleration.forget()
-        self._step *= 1.0 if accelerated else _SHRINK
-        return point
+        better = found is not None and found.loss < point.loss
+        if not better or furthest > _LONGEST:
+            self._acceleration.forget()
+        if not accelerated:
+            self._step *= _GROW if better else _SHRINK
+        if found is None or not better:
+            return point
+        self._acceleration.remember(
+            move, found.marginals - point.marginals, found.gradient - point.gradient
+        )
+        self.conditionals, self._trial = self._trial, self.conditionals
+        return found
 
     def _evaluate(self, point: Point, move: FloatArray) -> Point | None:
         if not self._plan.step(self.conditionals, move, self._trial):

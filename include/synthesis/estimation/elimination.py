@@ -256,7 +256,9 @@ def _eliminate_chunk(
         column = costs.argmin(axis=1)
         clique = graph[rows, column]
         inside = (clique[None] <= history[:turn]).all(axis=2).any(axis=0)
-        total += np.where(inside, 0.0, np.where(clique, cells, 1.0).prod(axis=1))
+        with np.errstate(over="ignore"):  # a hopeless candidate has the size inf
+            size = np.where(clique, cells, 1.0).prod(axis=1)
+        total += np.where(inside, 0.0, size)
         history[turn] = clique
         gone[rows, column] = True
         graph |= clique[:, :, None] & clique[:, None, :]

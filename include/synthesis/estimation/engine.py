@@ -75,8 +75,9 @@ def estimate(
     check_measurements(domain, measurements)
     for clique in extra:
         check_clique(domain, clique)
-    rows = max(TOTAL_FLOOR, estimate_total(measurements) if total is None else float(total))
-    if not np.isfinite(rows):
+    given = estimate_total(measurements) if total is None else float(total)
+    rows = max(TOTAL_FLOOR, given)
+    if not np.isfinite(given):
         raise EstimationError("the total of a model must be a finite number of rows")
     tree = JunctionTree(domain, [m.clique for m in measurements] + extra)
     objective = Objective(tree, measurements)
