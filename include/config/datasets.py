@@ -16,6 +16,7 @@ from include.config.base import (
     fault,
 )
 from include.config.columns import COLUMN_TYPES, ColumnConfig, KeyColumn
+from include.config.constraints import Constraint, levels_of
 from include.config.errors import did_you_mean, quoted
 
 FORMATS = ("csv", "parquet")
@@ -158,21 +159,6 @@ def _populations(value: Any) -> Any:
     return value
 
 
-class Constraint(ConfigModel):
-    """A combination of values that cannot occur, known from the world and not from the rows.
-
-    Privacy: ledger only.
-    """
-
-    never: dict[ColumnName, str | int | bool | list[str | int | bool | None] | None]
-
-    @model_validator(mode="after")
-    def _several_columns(self) -> Constraint:
-        if len(self.never) < 2:
-            fault("an impossible combination names at least two columns; add another or remove it")
-        return self
-
-
 class DatasetConfig(ConfigModel):
     """A table as the steward declares it.
 
@@ -252,14 +238,15 @@ class DatasetConfig(ConfigModel):
         return self
 
     @model_validator(mode="after")
-    def _constraints_known(self) -> DatasetConfig:
+    def _constraints_fit(self) -> DatasetConfig:
         for constraint in self.constraints:
-            for name in constraint.never:
+            for name, condition in constraint.never.items():
                 if name not in self.modelled_columns:
                     fault(
                         f"constraints: unknown column {quoted(name)}; "
                         f"{did_you_mean(name, self.modelled_columns)}"
                     )
+                levels_of(name, self.modelled_columns[name], condition)
         return self
 
     @property

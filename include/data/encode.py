@@ -17,9 +17,10 @@ from include.config.columns import (
     FloatColumn,
     IntegerColumn,
 )
+from include.config.labels import period_starts
 from include.data.cells import DROP, MISSING, STRAY, column_codes, raw_codes
 from include.data.errors import FormatError, without_values
-from include.data.schema import Column, Schema, period_starts
+from include.data.schema import Column, Schema
 from include.errors import CuSynError
 
 Table: TypeAlias = pa.Table

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import hashlib
-import itertools
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from include.config.columns import (
     OTHER,
-    BooleanColumn,
-    CategoryColumn,
     ColumnConfig,
-    DateColumn,
-    DateTimeColumn,
-    FloatColumn,
-    IntegerColumn,
     KeyColumn,
     Outside,
-    count_periods,
 )
 from include.config.datasets import DatasetConfig
+from include.config.labels import level_labels
 from include.errors import CuSynError
 
 DROP = -1
@@ -161,7 +153,7 @@ def _is_surrogate(config: ColumnConfig) -> bool:
 def _column(name: str, config: ColumnConfig) -> Column:
     if isinstance(config, KeyColumn):
         raise CuSynError(f"'{name}' is a key and cannot be modelled; leave it out")
-    declared = _labels(config)
+    declared = level_labels(config)
     labels = list(declared)
     other_code = None
     if config.outside_rule == "other":
@@ -182,76 +174,3 @@ def _column(name: str, config: ColumnConfig) -> Column:
         null_code=null_code,
         config=config,
     )
-
-
-def _labels(config: ColumnConfig) -> list[str]:
-    if isinstance(config, CategoryColumn):
-        return list(config.values)
-    if isinstance(config, BooleanColumn):
-        return ["false", "true"]
-    if isinstance(config, IntegerColumn):
-        return _bin_labels(config)
-    if isinstance(config, FloatColumn):
-        ends = [*config.lower_ends, config.max]
-        return [f"{a:.12g} to {b:.12g}" for a, b in itertools.pairwise(ends)]
-    if isinstance(config, DateColumn | DateTimeColumn):
-        return [period_label(m, config.resolution) for m in period_starts(config)]
-    raise CuSynError(f"a column of type {config.type} cannot be modelled; leave it out")
-
-
-def _bin_labels(config: IntegerColumn) -> list[str]:
-    lower = config.lower_ends
-    upper = [*(end - 1 for end in lower[1:]), config.max]
-    return [str(a) if a == b else f"{a} to {b}" for a, b in zip(lower, upper, strict=True)]
-
-
-def period_starts(config: DateColumn | DateTimeColumn) -> list[dt.datetime]:
-    """Return the first moment of each period between the declared bounds.
-
-    Privacy: post-processing (declarations only).
-    """
-    moment = dt.datetime(config.min.year, config.min.month, config.min.day)
-    if isinstance(config.min, dt.datetime):
-        moment = config.min
-    moment = _floor(moment, config.resolution)
-    starts = []
-    for _ in range(count_periods(config.min, config.max, config.resolution)):
-        starts.append(moment)
-        moment = _next(moment, config.resolution)
-    return starts
-
-
-def _floor(moment: dt.datetime, resolution: str) -> dt.datetime:
-    if resolution == "minute":
-        return moment.replace(second=0, microsecond=0)
-    if resolution == "hour":
-        return moment.replace(minute=0, second=0, microsecond=0)
-    day = dt.datetime(moment.year, moment.month, moment.day)
-    if resolution == "day":
-        return day
-    month = {"month": moment.month, "quarter": (moment.month - 1) // 3 * 3 + 1, "year": 1}
-    return day.replace(month=month[resolution], day=1)
-
-
-def _next(moment: dt.datetime, resolution: str) -> dt.datetime:
-    step = {"minute": dt.timedelta(minutes=1), "hour": dt.timedelta(hours=1)}
-    if resolution in step or resolution == "day":
-        return moment + step.get(resolution, dt.timedelta(days=1))
-    months = (
-        moment.year * 12 + moment.month - 1 + {"month": 1, "quarter": 3, "year": 12}[resolution]
-    )
-    return dt.datetime(months // 12, months % 12 + 1, 1)
-
-
-def period_label(moment: dt.datetime, resolution: str) -> str:
-    """Return a period's name: 2024, 2024-Q2, 2024-05, 2024-05-31 or 2024-05-31T14:00.
-
-    Privacy: post-processing (declarations only).
-    """
-    if resolution == "year":
-        return f"{moment.year}"
-    if resolution == "quarter":
-        return f"{moment.year}-Q{(moment.month - 1) // 3 + 1}"
-    if resolution in ("month", "day"):
-        return moment.strftime("%Y-%m" if resolution == "month" else "%Y-%m-%d")
-    return moment.strftime("%Y-%m-%dT%H:%M")

@@ -150,9 +150,17 @@ def _unasked_id(dataset: DatasetConfig, names: Iterable[object]) -> str | None:
     declared = {dataset.source_name(name) for name in dataset.columns}
     declared |= set(dataset.partition_columns)
     for name in names:
-        if isinstance(name, str) and _ID_LIKE.fullmatch(name) and name not in declared:
+        if isinstance(name, str) and is_id_like(name) and name not in declared:
             return name
     return None
+
+
+def is_id_like(name: str) -> bool:
+    """Tell from a column's name alone whether it looks like an identifier.
+
+    Privacy: post-processing (names only).
+    """
+    return _ID_LIKE.fullmatch(name.strip()) is not None
 
 
 def _facts(path: Path) -> dict[str, Any]:

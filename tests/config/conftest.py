@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-SHIPPED = Path(__file__).resolve().parents[2] / "include" / "config"
+EXAMPLE = Path(__file__).resolve().parent / "example"
 
 
 @pytest.fixture
 def config_dir(tmp_path: Path) -> Path:
-    """A copy of the shipped configuration that a test may break."""
+    """A copy of an example configuration that a test may break."""
     target = tmp_path / "config"
     for name in ("datasets", "releases"):
         (target / name).mkdir(parents=True)
-        for file in (SHIPPED / name).glob("*.yaml"):
+        for file in (EXAMPLE / name).glob("*.yaml"):
             shutil.copy(file, target / name / file.name)
-    shutil.copy(SHIPPED / "budgets.yaml", target / "budgets.yaml")
+    shutil.copy(EXAMPLE / "budgets.yaml", target / "budgets.yaml")
     return target
 
 

@@ -36,7 +36,13 @@ FORM = {
 }
 
 
-def test_the_shipped_files_fit_together(config_dir: Path) -> None:
+def test_the_shipped_files_fit_together() -> None:
+    shipped = ROOT / "include" / "config"
+    for path in list_release_files(shipped):
+        load_checked(path, shipped)
+
+
+def test_an_example_reads_as_it_is_written(config_dir: Path) -> None:
     checked = load_checked(list_release_files(config_dir)[0], config_dir)
     assert checked.release.epsilon_pico == 10**12
     assert checked.release.accept_at_least_pico == 5 * 10**11
