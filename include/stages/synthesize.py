@@ -20,6 +20,8 @@ from include.stages.task import budget_request, delta_exponent_of, schema_of, sy
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy.typing as npt
+
     from include.accounting import Event
     from include.budget.ledger import Ledger
     from include.budget.models import Charge, OpenedCharge
@@ -249,6 +251,7 @@ def _make_table(run: ReleaseRun, plan: Plan, transcript: Transcript, desk: Desk)
 
     import numpy as np
 
+    from include.data.constraints import draw_possible
     from include.data.encode import decode
     from include.synthesis import synthesizer
     from include.synthesis.errors import interest_errors
@@ -259,8 +262,13 @@ def _make_table(run: ReleaseRun, plan: Plan, transcript: Transcript, desk: Desk)
     seed = bytes.fromhex(transcript.digest)
     model = mechanism.fit(transcript, plan)
     rows = noisy_rows(transcript) if run.release.rows is None else run.release.rows
-    codes = mechanism.sample(model, rows, seed)
-    frame = decode(codes, schema_of(run), np.random.Generator(np.random.PCG64(list(seed))))
+    schema, never = schema_of(run), run.dataset.constraints
+
+    def draw(count: int, chosen: bytes) -> npt.NDArray[Any]:
+        return mechanism.sample(model, count, chosen)
+
+    codes = draw_possible(draw, rows, seed, schema, never)
+    frame = decode(codes, schema, np.random.Generator(np.random.PCG64(list(seed))))
     buffer = io.BytesIO()
     np.save(buffer, codes, allow_pickle=False)
     desk.write(desk.codes, buffer.getvalue())
