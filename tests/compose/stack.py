@@ -141,7 +141,7 @@ def running(folder: Path) -> Iterator[Stack]:
     make_image_folder(image, steward_configuration(folder, bucket))
     with ExitStack() as cleanup:
         password = definitions["postgres"]["environment"]["POSTGRES_PASSWORD"]
-        ports["postgres"] = cleanup.enter_context(postgres(folder / "postgres", password))
+        ports["postgres"] = cleanup.enter_context(postgres(password))
         ports["store"] = cleanup.enter_context(s3_store(folder, bucket))
         services = _services(definitions, image, ports)
         done = services["init"].run()

@@ -14,6 +14,7 @@ import yaml
 from tests.compose.composefile import EXAMPLE, FILE, compose, documented
 
 AIRFLOW_SERVICES = ("init", "api-server", "scheduler", "dag-processor")
+COMMAND_LINES = ("steward", "auditor")
 SECRET = re.compile(r"(PASSWORD|SECRET|KEY|ROOT_USER)")
 Services = dict[str, dict[str, Any]]
 
@@ -25,7 +26,7 @@ def variables() -> dict[str, bool]:
 
 
 def own_services(services: Services) -> Services:
-    return {name: services[name] for name in AIRFLOW_SERVICES}
+    return {name: services[name] for name in (*AIRFLOW_SERVICES, *COMMAND_LINES)}
 
 
 def ledger_login(service: dict[str, Any]) -> str:
@@ -102,13 +103,22 @@ def test_tasks_reach_the_ledger_as_its_writer_and_the_ui_as_its_auditor(services
     assert "AIRFLOW_CONN_PRIVACY_LEDGER" not in services["dag-processor"]["environment"]
 
 
+def test_the_command_lines_log_in_as_admin_and_auditor_and_never_start_by_themselves(
+    services: Services,
+) -> None:
+    for name, login in zip(COMMAND_LINES, ("dp_ledger_admin", "dp_ledger_auditor"), strict=True):
+        assert urlsplit(services[name]["environment"]["CUSYN_LEDGER_URL"]).username == login
+        assert services[name]["profiles"] == ["tools"]
+        assert not {"AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"} & set(services[name]["environment"])
+
+
 def test_only_init_holds_the_owner_and_the_superuser(services: Services) -> None:
     assert metadata_login(services["init"]) == "dp_ledger_owner"
     secrets = services["init"]["environment"]
     for name in set(services) - {"init", "postgres"}:
         environment = str(services[name]["environment"])
         assert secrets["CUSYN_DB_OWNER_PASSWORD"] not in environment, name
-        assert secrets["CUSYN_LEDGER_ADMIN_PASSWORD"] not in environment, name
+        assert (secrets["CUSYN_LEDGER_ADMIN_PASSWORD"] in environment) == (name == "steward")
         assert str(urlsplit(secrets["CUSYN_SUPERUSER_URL"]).password) not in environment, name
         if name in AIRFLOW_SERVICES:
             assert metadata_login(services[name]) == "airflow", name
@@ -139,7 +149,7 @@ def test_every_port_is_bound_to_loopback(services: Services) -> None:
 def test_all_share_one_jwt_secret_and_the_execution_api_is_the_api_servers(
     services: Services,
 ) -> None:
-    environments = [service["environment"] for service in own_services(services).values()]
+    environments = [services[name]["environment"] for name in AIRFLOW_SERVICES]
     assert len({e["AIRFLOW__API_AUTH__JWT_SECRET"] for e in environments}) == 1
     urls = {e["AIRFLOW__CORE__EXECUTION_API_SERVER_URL"] for e in environments}
     assert urls == {"http://api-server:8080/execution/"}
@@ -167,7 +177,7 @@ def test_our_containers_run_without_root_and_without_capabilities(services: Serv
 
 
 def test_every_foreign_image_is_pinned_to_one_release(services: Services) -> None:
-    foreign = {s["image"] for n, s in services.items() if n not in AIRFLOW_SERVICES}
+    foreign = {services[name]["image"] for name in set(services) - set(own_services(services))}
     assert foreign == {
         "postgres:16.14-bookworm",
         "quay.io/minio/minio:RELEASE.2025-09-07T16-13-09Z",

@@ -66,7 +66,7 @@ def test_the_recipe_works_as_it_is_written(tmp_path: Path) -> None:
     managers = {
         "AIRFLOW__DATABASE__EXTERNAL_DB_MANAGERS": "cusyn_airflow.db_manager.LedgerDBManager"
     }
-    with postgres(tmp_path / "postgres", "pw") as port:
+    with postgres("pw") as port:
         where = f"host=127.0.0.1 port={port} dbname=airflow password=pw user="
         with psycopg.connect(where + "postgres", autocommit=True) as superuser:
             superuser.execute("CREATE ROLE airflow LOGIN PASSWORD 'pw'")
