@@ -26,6 +26,7 @@ class Settings:
     protected_dir: Path  # raw snapshots, nonces: only trusted workers mount it
     work_dir: Path  # transcripts, models, synthetic tables, reports: DP outputs, not yet published
     keys_dir: Path  # MAC and signing keys, mode 0600
+    checkpoints_dir: Path  # signed checkpoints of the ledger: outside the database on purpose
     releases_uri: str  # where manual releases are published: a folder or s3://bucket/prefix
     ledger_url: str  # SQLAlchemy URL of the ledger (the metadata database by default)
 
@@ -52,6 +53,7 @@ def load_settings() -> Settings:
         protected_dir=place("CUSYN_PROTECTED_DIR", var / "protected"),
         work_dir=place("CUSYN_WORK_DIR", var / "work"),
         keys_dir=place("CUSYN_KEYS_DIR", var / "keys"),
+        checkpoints_dir=place("CUSYN_CHECKPOINTS_DIR", var / "checkpoints"),
         releases_uri=env.get("CUSYN_RELEASES_URI", str(var / "releases")),
         ledger_url=env.get("CUSYN_LEDGER_URL", f"sqlite:///{var / 'airflow' / 'airflow.db'}"),
     )

@@ -14,6 +14,7 @@ from include.budget.store import connect
 from include.cli.answer import Answer, table
 from include.errors import CuSynError
 from include.settings import Settings
+from include.stages.ledger import open_ledger as guarded_ledger
 
 SMALLER = "Smaller epsilon is more private."
 
@@ -23,7 +24,7 @@ def open_ledger(settings: Settings) -> Ledger:
 
     Privacy: ledger only.
     """
-    return Ledger(connect(settings.ledger_url))
+    return guarded_ledger(settings, settings.ledger_url)
 
 
 def open_reader(settings: Settings) -> LedgerReader:
@@ -98,9 +99,7 @@ def release(args: argparse.Namespace, settings: Settings) -> Answer:
     """Show one release with its charge and journal, or audit it."""
     reader = open_reader(settings)
     if args.audit:
-        from include.cli.audit import audit
-
-        return audit(args.release_id, settings)
+        return _audit(args.release_id, settings)
     found = reader.release(args.release_id)
     charge = reader.charge(found.charge_id)
     entries = reader.entries(charge.charge_id)
@@ -146,15 +145,16 @@ def register_all(ledger: Ledger, settings: Settings, *, actor: str) -> None:
 
 def verify(args: argparse.Namespace, settings: Settings) -> Answer:
     """Verify the ledger against itself and against published manifests."""
+    from include.budget.anchors import manifest_anchor
     from include.budget.verify import verify as verify_ledger
-    from include.cli.anchors import anchors_of
+    from include.stages.ledger import exported_anchors
 
-    anchors = [anchor for path in args.manifest for anchor in anchors_of(Path(path))]
+    anchors = exported_anchors(settings) + [manifest_anchor(Path(one)) for one in args.manifest]
     report = verify_ledger(connect(settings.ledger_url), anchors)
     said = [str(problem) for problem in report.problems] or ["Nothing is wrong."]
     text = [
         f"{report.entries} entries, {report.charges} charges, {report.releases} releases; head "
-        f"{report.head_seq} {report.head_hash}",
+        f"{report.head_seq} {report.head_hash}; {report.anchors} anchors compared",
         *(f"note: {note}" for note in report.notes),
         *said,
     ]
@@ -196,6 +196,16 @@ def schema(args: argparse.Namespace, settings: Settings) -> Answer:
         raise CuSynError(f"{path}: there is no such file; name the source to draft from")
     draft = draft_schema(path)
     return Answer({"draft": draft}, draft)
+
+
+def _audit(release_id: str, settings: Settings) -> Answer:
+    """Re-compute everything the ledger claims about one release, on one page."""
+    from include.budget.audit import audit_release
+    from include.synthesis.plan import Plan
+
+    engine = connect(settings.ledger_url)
+    report = audit_release(engine, release_id, lambda plan: Plan.from_dict(plan).cost)
+    return Answer(report.to_dict(), report.to_text(), ok=report.ok)
 
 
 def _charge_words(charge: Charge) -> str:

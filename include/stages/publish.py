@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from include.errors import CuSynError
 from include.stages import facts
 from include.stages.desk import Desk
+from include.stages.ledger import witness
 from include.stages.run import ReleaseRun, Workplace, paid_charge
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def publish(
         release_id=visible.release_id,
         fence=charge.fence,
     )
+    witness(place)
     return _published(done, "is published")
 
 

@@ -73,7 +73,13 @@ class Workplace:
 
     settings: Settings
     ledger: Ledger
-    reader: LedgerReader
+
+    @property
+    def reader(self) -> LedgerReader:
+        """The reading side of the same ledger."""
+        from include.budget.reader import LedgerReader
+
+        return LedgerReader(self.ledger.engine)
 
     def desk(self, charge_id: str) -> Path:
         """Return the folder of one charge's transcript, table and report, made if need be."""

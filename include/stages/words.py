@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import ROUND_DOWN, Decimal
 from typing import TYPE_CHECKING
 
 from include.accounting import format_amount
@@ -17,7 +17,7 @@ def decision_words(charge: Charge, remaining: str) -> str:
 
     Args:
         charge: what BudgetEval answered.
-        remaining: the largest release the pools still allow, as text in epsilon.
+        remaining: what the pools have left, in words.
 
     Privacy: ledger only.
     """
@@ -32,16 +32,22 @@ def decision_words(charge: Charge, remaining: str) -> str:
             f"{asked}; this period already has charge {charge.charge_id} ({charge.state}); "
             "nothing more is charged."
         )
-    return (
-        f"{asked}; granted {format_amount(charge.granted_pico)}, bound by {charge.binding}; "
-        f"charge {charge.charge_id} is reserved; largest release still possible: {remaining}."
-    )
+    granted = format_amount(charge.granted_pico)
+    full = charge.granted_pico == charge.requested_pico
+    how = f"granted {granted} in full" if full else f"granted {granted}, bound by {charge.binding}"
+    return f"{asked}; {how}; charge {charge.charge_id} is reserved; left after it: {remaining}."
 
 
 def room_left(charge: Charge, reader: LedgerReader) -> str:
-    """Return the largest release that every pool of a charge still allows, as epsilon text.
+    """Say how much epsilon each pool of a charge has left, rounded down for reading.
 
     Privacy: ledger only.
     """
     pools = [pool for pool in reader.pools() if pool.pool_id in charge.amounts_pico]
-    return min((pool.largest_release_epsilon for pool in pools), key=Decimal, default="0")
+    return ", ".join(
+        f"{_shown(pool.remaining_epsilon)} of {pool.epsilon} for {pool.owner}" for pool in pools
+    )
+
+
+def _shown(amount: str) -> str:
+    return format(Decimal(amount).quantize(Decimal("0.001"), ROUND_DOWN).normalize(), "f")

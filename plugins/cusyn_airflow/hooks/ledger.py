@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk import BaseHook
 
 from include.errors import CuSynError
+from include.settings import load_settings
 
 if TYPE_CHECKING:
     from include.budget.ledger import Ledger
@@ -42,11 +43,10 @@ class PrivacyLedgerHook(BaseHook):
         return connection_url(self.ledger_conn_id)
 
     def get_ledger(self) -> Ledger:
-        """Return the ledger's writer."""
-        from include.budget.ledger import Ledger
-        from include.budget.store import connect
+        """Return the ledger's writer, which refuses to reserve on a rewound ledger."""
+        from include.stages.ledger import open_ledger
 
-        return Ledger(connect(self.url()))
+        return open_ledger(load_settings(), self.url())
 
     def get_reader(self) -> LedgerReader:
         """Return the ledger's reader."""

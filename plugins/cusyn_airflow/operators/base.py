@@ -1,4 +1,4 @@
-"""What the six stage operators share: the request, the ledger, the guard on errors."""
+"""What the operators share: the ledger, the guard on errors, and for stages the request."""
 
 from __future__ import annotations
 
@@ -14,47 +14,40 @@ from cusyn_airflow.links import ChargeLink
 from cusyn_airflow.requests import release_run
 from include.errors import CuSynError
 from include.settings import load_settings
+from include.stages.run import Workplace
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from include.stages.run import ReleaseRun, Workplace
+    from include.stages.run import ReleaseRun
 
 
-class ReleaseOperator(BaseOperator):
-    """A stage of a release.
+class LedgerOperator(BaseOperator):
+    """A task that works with the privacy ledger.
 
     Args:
-        request: what is asked: `{"file": ..., "period": ...}` for a release file, or the fields of
-            the manual form; templated.
         ledger_conn_id: Airflow connection of the privacy ledger.
 
     Privacy: whatever goes wrong, the text that leaves the task names a class and a place in the
     code, never a value: an exception raised while rows are at hand may quote them.
     """
 
-    template_fields: Sequence[str] = ("request",)
-    operator_extra_links = (ChargeLink(),)
     ui_color = "#eef4f7"
 
-    def __init__(
-        self, *, request: dict[str, Any], ledger_conn_id: str = DEFAULT_CONN_ID, **kwargs: Any
-    ) -> None:
+    def __init__(self, *, ledger_conn_id: str = DEFAULT_CONN_ID, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.request = request
         self.ledger_conn_id = ledger_conn_id
-        self.charge_id: str | None = None  # set by the stage, for the link
 
     @abstractmethod
-    def stage(self, run: ReleaseRun, place: Workplace, context: Context) -> dict[str, str]:
-        """Do the stage's work; returns the small public facts that go into XCom."""
+    def work(self, place: Workplace, context: Context) -> dict[str, str]:
+        """Do the task's work; returns the small public facts that go into XCom."""
 
     def execute(self, context: Context) -> dict[str, str]:
-        """Run the stage, and let no foreign exception out with its text or its chain."""
+        """Do the work, and let no foreign exception out with its text or its chain."""
         try:
-            run = release_run(self.request, context)
-            return self.stage(run, self._workplace(), context)
-        except AirflowException:  # a skip or a failure that the stage itself decided on
+            ledger = PrivacyLedgerHook(self.ledger_conn_id).get_ledger()
+            return self.work(Workplace(load_settings(), ledger), context)
+        except AirflowException:  # a skip or a failure that the task itself decided on
             raise
         except CuSynError as error:
             kind = AirflowException if error.retry_helps else AirflowFailException
@@ -66,13 +59,32 @@ class ReleaseOperator(BaseOperator):
         # Raised here, outside the handlers, so that no chained exception follows it into the log.
         raise fault
 
-    def _workplace(self) -> Workplace:
-        from include.stages.run import Workplace
 
-        hook = PrivacyLedgerHook(self.ledger_conn_id)
-        return Workplace(
-            settings=load_settings(), ledger=hook.get_ledger(), reader=hook.get_reader()
-        )
+class ReleaseOperator(LedgerOperator):
+    """A stage of a release.
+
+    Args:
+        request: what is asked: `{"file": ..., "period": ...}` for a release file, or the fields of
+            the manual form; templated.
+
+    Privacy: as for `LedgerOperator`.
+    """
+
+    template_fields: Sequence[str] = ("request",)
+    operator_extra_links = (ChargeLink(),)
+
+    def __init__(self, *, request: dict[str, Any], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.request = request
+        self.charge_id: str | None = None  # set by the stage, for the link
+
+    @abstractmethod
+    def stage(self, run: ReleaseRun, place: Workplace, context: Context) -> dict[str, str]:
+        """Do the stage's work; returns the small public facts that go into XCom."""
+
+    def work(self, place: Workplace, context: Context) -> dict[str, str]:
+        """Read the request as it stands now, and do the stage's work."""
+        return self.stage(release_run(self.request, context), place, context)
 
 
 def loaded_snapshot(context: Context) -> str:

@@ -1,0 +1,66 @@
+"""The ledger with its witnesses: checkpoints signed by a key, and kept in a folder, outside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from include.settings import Settings
+
+if TYPE_CHECKING:
+    from include.budget.ledger import Ledger
+    from include.budget.verify import Anchor, VerifyReport
+    from include.stages.run import Workplace
+
+
+def open_ledger(settings: Settings, url: str) -> Ledger:
+    """Open the writer; it refuses to reserve where the newest exported checkpoint is unknown to it.
+
+    A ledger restored from a backup would otherwise sell the same budget twice.
+
+    Args:
+        settings: where checkpoints lie.
+        url: SQLAlchemy URL of the ledger.
+
+    Privacy: ledger only.
+    """
+    from include.budget.anchors import guard, newest_checkpoint
+    from include.budget.ledger import Ledger
+    from include.budget.store import connect
+
+    return Ledger(connect(url), before_reserve=guard(newest_checkpoint(settings.checkpoints_dir)))
+
+
+def witness(place: Workplace) -> str:
+    """Sign where the ledger stands and keep the statement outside the database.
+
+    Returns:
+        The name of the checkpoint's file.
+
+    Privacy: ledger only.
+    """
+    from include.budget.checkpoint import checkpoint, export_checkpoint
+    from include.publishing.signing import load_signer
+
+    made = checkpoint(place.ledger.engine, load_signer(place.settings.keys_dir))
+    return export_checkpoint(made, place.settings.checkpoints_dir).name
+
+
+def exported_anchors(settings: Settings) -> list[Anchor]:
+    """Return what every exported checkpoint has seen of the journal.
+
+    Privacy: ledger only.
+    """
+    from include.budget.anchors import CHECKPOINT_PATTERN, checkpoint_anchor
+
+    files = sorted(settings.checkpoints_dir.glob(CHECKPOINT_PATTERN))
+    return [checkpoint_anchor(path) for path in files]
+
+
+def verify_ledger(place: Workplace) -> VerifyReport:
+    """Replay the whole journal and compare it with tables and exported checkpoints.
+
+    Privacy: ledger only.
+    """
+    from include.budget.verify import verify
+
+    return verify(place.ledger.engine, exported_anchors(place.settings))
