@@ -61,7 +61,6 @@ class Descent:
         self._plan, self._objective, self._total = plan, objective, total
         self.conditionals = Tables(plan)
         self._trial = Tables(plan)
-        self._marginals = Tables(plan)
         self._step = 2.0 / (objective.curvature * total)
         self._acceleration = Acceleration(objective.size)
         self.iterations = 0
@@ -86,15 +85,15 @@ class Descent:
                 break
         return point
 
-    def finish(self) -> Tables:
-        """Compute the node marginals of the present distribution."""
-        self._plan.distribute(self.conditionals, self._total, self._marginals)
-        return self._marginals
+    def finish(self) -> list[FloatArray]:
+        """Compute the separators' marginals of the present distribution."""
+        self._plan.distribute(self.conditionals, self._total)
+        return [separator.copy() for separator in self._plan.separators]
 
     def begin(self, theta: FloatArray) -> Point:
         """Evaluate the point to start from."""
         self._plan.start(theta, self.conditionals)
-        marginals = self._plan.distribute(self.conditionals, self._total, self._marginals)
+        marginals = self._plan.distribute(self.conditionals, self._total)
         return Point(theta, marginals, *self._objective.evaluate(marginals))
 
     def advance(self, point: Point) -> Point:
@@ -125,5 +124,5 @@ class Descent:
     def _evaluate(self, point: Point, move: FloatArray) -> Point | None:
         if not self._plan.step(self.conditionals, move, self._trial):
             return None
-        marginals = self._plan.distribute(self._trial, self._total, self._marginals)
+        marginals = self._plan.distribute(self._trial, self._total)
         return Point(point.theta + move, marginals, *self._objective.evaluate(marginals))

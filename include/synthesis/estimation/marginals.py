@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from include.synthesis.estimation.contraction import Reduction
+from include.synthesis.estimation.elimination import bits
 from include.synthesis.estimation.junction import Columns, JunctionTree
 from include.synthesis.estimation.measurement import FloatArray
-from include.synthesis.estimation.propagation import Tables
+from include.synthesis.estimation.propagation import DENSE_CELLS, Tables
 
 
 class MarginalReader:
@@ -22,7 +25,7 @@ class MarginalReader:
     Args:
         tree: the junction tree.
         conditionals: P(rest | separator) per node.
-        marginals: node marginals.
+        separators: each node's separator marginal, shape (separator cells, 1), the total at a root.
         total: sum of each marginal, in rows.
 
     Source: Koller and Friedman 2009, section 10.3.3 (out-of-clique queries).
@@ -31,12 +34,17 @@ class MarginalReader:
     """
 
     def __init__(
-        self, tree: JunctionTree, conditionals: Tables, marginals: Tables, total: float
+        self,
+        tree: JunctionTree,
+        conditionals: Tables,
+        separators: Sequence[FloatArray],
+        total: float,
     ) -> None:
         self._tree = tree
-        self._conditionals, self._marginals = conditionals, marginals
+        self._conditionals, self._separators = conditionals, separators
         self._total = total
         self._below: dict[tuple[int, int], tuple[Columns, FloatArray]] = {}
+        self._joint: dict[int, FloatArray] = {}
         self._paths = [self._path(position) for position in range(len(tree.nodes))]
 
     def read(self, columns: Columns) -> FloatArray:
@@ -65,6 +73,7 @@ class MarginalReader:
     def forget(self) -> None:
         """Drop the remembered partial sums."""
         self._below.clear()
+        self._joint.clear()
 
     def _path(self, position: int) -> tuple[int, ...]:
         parent = self._tree.nodes[position].parent
@@ -74,64 +83,92 @@ class MarginalReader:
         """Answer for columns of one tree of the forest."""
         host = self._smallest(mask)
         if host >= 0:
-            return self._reduce(self._marginals.table[host], self._tree.nodes[host].columns, mask)
-        tops = [self._paths[self._tree.top[c]] for c in range(mask.bit_length()) if mask >> c & 1]
+            return self._reduced_joint(host, mask)
+        tops = [self._paths[self._tree.top[column]] for column in bits(mask)]
         meet = [level[0] for level in zip(*tops, strict=False) if len(set(level)) == 1][-1]
-        return self._combine(meet, mask, self._marginals.table[meet])
+        return self._combine(meet, mask, joint=True)
 
     def _smallest(self, mask: int) -> int:
-        top = [self._tree.top[c] for c in range(mask.bit_length()) if mask >> c & 1]
-        deepest = max(top)
+        deepest = max(self._tree.top[column] for column in bits(mask))
         return deepest if mask & ~self._tree.nodes[deepest].mask == 0 else -1
 
-    def _combine(self, position: int, mask: int, table: FloatArray) -> tuple[Columns, FloatArray]:
-        """Join a node's table with the branches that hold wanted columns."""
+    def _combine(self, position: int, mask: int, *, joint: bool) -> tuple[Columns, FloatArray]:
+        """Join a node's table with the branches that hold wanted columns.
+
+        Args:
+            position: the node.
+            mask: wanted columns in the node and below.
+            joint: whether to start from the node's marginal (where branches meet) or from its
+                conditional, whose separator must then survive for the parent.
+        """
         node = self._tree.nodes[position]
-        inside = mask & node.mask
-        branches: dict[int, int] = {}
-        for column in range(mask.bit_length()):
-            if mask >> column & 1 and not node.mask >> column & 1:
-                child = self._paths[self._tree.top[column]][len(self._paths[position])]
-                branches[child] = branches.get(child, 0) | 1 << column
-        keep = inside | self._outer_mask(position, table)
-        needed = keep
-        for child in branches:
-            for column in self._tree.nodes[child].separator:
-                needed |= 1 << column
-        axes, joined = self._reduce(table, node.columns, needed)
-        pending = list(branches.items())
+        keep = mask if joint else mask | self._separator_mask(position)
+        pending = [(child, wanted) for child, wanted in self._branches(position, mask).items()]
+        needed = keep & node.mask
+        for child, _ in pending:
+            needed |= self._separator_mask(child)
+        if joint:
+            axes, table = self._reduced_joint(position, needed)
+        else:
+            axes, table = _reduce(self._conditionals.table[position], node.columns, needed)
         while pending:
             child, wanted = pending.pop(0)
-            more, branch = self._branch(child, wanted)
-            later = keep | wanted
+            branch_axes, branch = self._branch(child, wanted)
+            later = keep
             for other, _ in pending:
-                later |= sum(1 << c for c in self._tree.nodes[other].separator)
-            for column in axes:
-                if not self._tree.nodes[position].mask >> column & 1:
-                    later |= 1 << column
-            out = tuple(c for c in (*axes, *(m for m in more if m not in axes)) if later >> c & 1)
-            joined = _contract(joined, axes, branch, more, out)
+                later |= self._separator_mask(other)
+            both = dict.fromkeys((*axes, *branch_axes))
+            out = tuple(column for column in both if later >> column & 1)
+            table = _contract(table, axes, branch, branch_axes, out)
             axes = out
-        return axes, joined
+        return axes, table
 
-    def _outer_mask(self, position: int, table: FloatArray) -> int:
-        """Columns that must survive for the parent: none at the meeting node."""
-        if table is self._marginals.table[position]:
-            return 0
-        return sum(1 << c for c in self._tree.nodes[position].separator)
+    def _branches(self, position: int, mask: int) -> dict[int, int]:
+        """Tell which child leads to which wanted columns outside a node."""
+        depth = len(self._paths[position])
+        found: dict[int, int] = {}
+        for column in bits(mask & ~self._tree.nodes[position].mask):
+            child = self._paths[self._tree.top[column]][depth]
+            found[child] = found.get(child, 0) | 1 << column
+        return found
 
     def _branch(self, position: int, mask: int) -> tuple[Columns, FloatArray]:
         """Give P(wanted columns | separator) of the subtree below a node's parent."""
         key = (position, mask)
         if key not in self._below:
-            self._below[key] = self._combine(position, mask, self._conditionals.table[position])
+            self._below[key] = self._combine(position, mask, joint=False)
         return self._below[key]
 
-    @staticmethod
-    def _reduce(table: FloatArray, columns: Columns, mask: int) -> tuple[Columns, FloatArray]:
-        drop = tuple(i for i, column in enumerate(columns) if not mask >> column & 1)
-        kept = tuple(column for column in columns if mask >> column & 1)
-        return kept, (table.sum(axis=drop) if drop else table)
+    def _separator_mask(self, position: int) -> int:
+        return sum(1 << column for column in self._tree.nodes[position].separator)
+
+    def _reduced_joint(self, position: int, mask: int) -> tuple[Columns, FloatArray]:
+        """Give the marginal of some of a node's columns."""
+        node = self._tree.nodes[position]
+        if node.parent < 0:
+            axes, table = _reduce(self._conditionals.table[position], node.columns, mask)
+            return axes, table * self._total
+        if position not in self._joint:
+            if node.cells > DENSE_CELLS:  # never more than one large table at a time
+                self._joint.clear()
+            joint = self._conditionals.square[position] * self._separators[position]
+            self._joint[position] = joint.reshape(self._tree.shape(node.columns))
+        return _reduce(self._joint[position], node.columns, mask)
+
+
+_PLANNED_CELLS = 4096  # below, one call of NumPy's is faster than a plan
+
+
+def _reduce(table: FloatArray, columns: Columns, mask: int) -> tuple[Columns, FloatArray]:
+    """Sum out the columns that are not in a set."""
+    keep = [bool(mask >> column & 1) for column in columns]
+    kept = tuple(column for column in columns if mask >> column & 1)
+    if all(keep):
+        return kept, table
+    if table.size > _PLANNED_CELLS:
+        shape = [cells for cells, stays in zip(table.shape, keep, strict=True) if stays]
+        return kept, Reduction(table.shape, keep)(table).reshape(shape)
+    return kept, table.sum(axis=tuple(i for i, stays in enumerate(keep) if not stays))
 
 
 def _contract(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -20,7 +20,7 @@ class GraphicalModel:
         domain: column name to number of cells, in column order.
         tree: the junction tree.
         conditionals: P(rest | separator) per node.
-        marginals: node marginals, each summing to the total.
+        separators: each node's separator marginal.
         factors: columns and log table of each maximal measured clique.
         total: number of rows the model stands for.
         loss: half the chi-square of the measurements it was fitted to.
@@ -34,7 +34,7 @@ class GraphicalModel:
         domain: Mapping[str, int],
         tree: JunctionTree,
         conditionals: Tables,
-        marginals: Tables,
+        separators: Sequence[FloatArray],
         *,
         factors: Iterable[tuple[Columns, FloatArray]],
         total: float,
@@ -48,7 +48,7 @@ class GraphicalModel:
         self.iterations = iterations
         self.factors = list(factors)
         self._conditionals = conditionals
-        self._reader = MarginalReader(tree, conditionals, marginals, total)
+        self._reader = MarginalReader(tree, conditionals, separators, total)
 
     @property
     def cliques(self) -> tuple[Clique, ...]:

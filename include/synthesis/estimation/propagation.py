@@ -89,8 +89,11 @@ class Propagation:
         starts = np.empty_like(cells)
         starts[order] = np.cumsum(cells[order]) - cells[order]
         self.starts = [int(start) for start in starts]
-        self._small = sum(node.cells for node in tree.nodes if node.cells <= DENSE_CELLS)
-        self._masses = [np.empty((node.separator_cells, 1)) for node in tree.nodes]
+        self._small = int(cells[order][: len(dense) - sum(dense)].sum())
+        self._scratch = np.empty(self._small)
+        self.separators: list[FloatArray] = [
+            np.empty((node.separator_cells, 1)) for node in tree.nodes
+        ]
         self._hosted = [[f for f in factors if f.node == i] for i in range(len(tree.nodes))]
         self._links = [self._link(i, dense) for i in range(len(tree.nodes))]
         self._scans = [self._scan(i) if dense[i] else None for i in range(len(tree.nodes))]
@@ -132,11 +135,11 @@ class Propagation:
         np.exp(self._spread @ move, out=small)
         np.multiply(small, base.flat[: self._small], out=small)
         for position, node in self._upward():
-            square, mass = out.square[position], self._masses[position]
+            square, mass = out.square[position], self.separators[position]
             scan, link = self._scans[position], self._links[position]
             if scan is not None:
                 tables = [np.exp(move[f.start : f.stop]) for f in self._hosted[position]]
-                tables += [self._masses[child] for child in self.tree.children[position]]
+                tables += [self.separators[child] for child in self.tree.children[position]]
                 scan.multiply(base.square[position], tables, square)
             np.add.reduce(square, axis=1, out=mass, keepdims=True)
             np.divide(square, np.maximum(mass, TINY), out=square)
@@ -147,31 +150,37 @@ class Propagation:
                 alive &= bool(mass[0, 0] > TINY)
         return alive
 
-    def distribute(self, conditionals: Tables, total: float, out: Tables) -> FloatArray:
-        """Compute every node's and every factor's marginal.
+    def distribute(self, conditionals: Tables, total: float) -> FloatArray:
+        """Compute every separator's and every factor's marginal.
 
         Args:
             conditionals: the distribution.
             total: the sum of each marginal, in rows.
-            out: overwritten with node marginals.
 
         Returns:
-            Factor marginals, float64, shape (size,).
+            Factor marginals, float64, shape (size,); `separators` has the others.
         """
         large: list[tuple[Slot, FloatArray]] = []
         for position, node in enumerate(self.tree.nodes):
-            square, mass = out.square[position], self._masses[position]
-            scan, link = self._scans[position], self._links[position]
+            mass, scan, link = (
+                self.separators[position],
+                self._scans[position],
+                self._links[position],
+            )
             if link is not None:
-                above = out.flat[link.start : link.stop].take(link.order)
+                above = self._scratch[link.start : link.stop].take(link.order)
                 above = above.reshape(node.separator_cells, -1)
                 np.add.reduce(above, axis=1, out=mass, keepdims=True)
             elif node.parent < 0:
                 mass[0, 0] = total
-            np.multiply(conditionals.square[position], mass, out=square)
+            square, scan = conditionals.square[position], self._scans[position]
             if scan is not None:
                 large.extend(self._scatter(position, scan, square))
-        marginals: FloatArray = self._gather @ out.flat[: self._small]
+            else:
+                start = self.starts[position]
+                out = self._scratch[start : start + node.cells].reshape(square.shape)
+                np.multiply(square, mass, out=out)
+        marginals: FloatArray = self._gather @ self._scratch
         for slot, found in large:
             marginals[slot.start : slot.stop] = found
         return marginals
@@ -181,10 +190,13 @@ class Propagation:
     ) -> list[tuple[Slot, FloatArray]]:
         """Sum a large node onto its children's separators and onto its factors."""
         hosted, children = self._hosted[position], self.tree.children[position]
-        sums = scan.sums(square.reshape(-1), len(hosted) + len(children))
+        mass = self.separators[position]
+        # The largest table is a root: it is summed as it stands, without a copy times the total.
+        table, scale = (square, float(mass[0, 0])) if mass.size == 1 else (square * mass, 1.0)
+        sums = scan.sums(table.reshape(-1), len(hosted) + len(children))
         for child, found in zip(children, sums[len(hosted) :], strict=True):
-            self._masses[child][:, 0] = found
-        return list(zip(hosted, sums, strict=False))
+            np.multiply(found[:, None], scale, out=self.separators[child])
+        return [(slot, found * scale) for slot, found in zip(hosted, sums, strict=False)]
 
     def _upward(self) -> Iterator[tuple[int, Node]]:
         nodes = self.tree.nodes

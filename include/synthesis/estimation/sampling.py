@@ -86,23 +86,14 @@ def _invert(
     uniform: FloatArray,
 ) -> NDArray[np.int64]:
     """Find the cell of each uniform number in its group's cumulative distribution."""
-    cumulative = np.cumsum(square[used], axis=1)
-    last = cumulative[:, -1:]
+    cumulative = np.cumsum(square if used.size == len(square) else square[used], axis=1)
+    mass = cumulative[:, -1:].copy()
     # A group whose separator has no mass never occurs but by rounding: spread it evenly.
-    empty = last[:, 0] <= 0
-    if empty.any():
-        cumulative[empty] = np.arange(1, square.shape[1] + 1)
-        last = cumulative[:, -1:]
-    cumulative /= last
+    cumulative[mass[:, 0] <= 0] = np.arange(1, square.shape[1] + 1)
+    cumulative /= cumulative[:, -1:].copy()
+    last = np.argmax(cumulative >= 1.0, axis=1)  # the last cell that has any mass
     place = np.repeat(np.arange(used.size), sizes[used])
-    shifted = (cumulative + np.arange(used.size)[:, None]).ravel()
-    found = np.searchsorted(shifted, uniform + place, side="right")
-    first = place * square.shape[1]
-    cells: NDArray[np.int64] = np.minimum(found - first, _last_cell(cumulative)[place])
+    cumulative += np.arange(used.size)[:, None]
+    found = np.searchsorted(cumulative.ravel(), uniform + place, side="right")
+    cells: NDArray[np.int64] = np.minimum(found - place * square.shape[1], last[place])
     return cells
-
-
-def _last_cell(cumulative: FloatArray) -> NDArray[np.int64]:
-    """Give each group's last cell that has any mass, for uniforms rounded up to one."""
-    last: NDArray[np.int64] = np.argmax(cumulative >= cumulative[:, -1:], axis=1)
-    return last

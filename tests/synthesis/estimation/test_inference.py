@@ -54,18 +54,18 @@ class TestAgainstTheJointTable:
             rng = np.random.default_rng(seed)
             tree, objective, plan = structure(domain, cliques)
             theta, move = rng.normal(0, scale, objective.size), rng.normal(size=objective.size)
-            first, second, marginals = Tables(plan), Tables(plan), Tables(plan)
+            first, second = Tables(plan), Tables(plan)
             plan.start(theta, first)
             assert plan.step(first, move, second)
             for tables, point in ((first, theta), (second, theta + move)):
                 joint = 100 * joint_of(objective, tree, point)
-                factors = plan.distribute(tables, 100.0, marginals)
+                factors = plan.distribute(tables, 100.0)
                 expected = [
                     brute.marginal(joint, domain, [tree.names[c] for c in slot.columns])
                     for slot in objective.factors
                 ]
                 np.testing.assert_allclose(factors, np.concatenate([[], *expected]), atol=1e-9)
-                reader = MarginalReader(tree, tables, marginals, 100.0)
+                reader = MarginalReader(tree, tables, plan.separators, 100.0)
                 for clique in brute.subsets(domain, 3):
                     turned = clique[::-1]
                     np.testing.assert_allclose(
