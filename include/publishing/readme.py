@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from include.publishing.facts import LineageFacts
-from include.quality.report import ReportInput, share, visible
+from include.quality.report import ReportInput, sentence, share, up, visible
 
 
 def readme(report: ReportInput, lineage: LineageFacts, key_id: str | None) -> str:
@@ -57,12 +57,12 @@ def _protected(report: ReportInput) -> str:
     privacy = report.privacy
     pools = [pool for pool in report.budget.pools if pool.kind == "dataset"]
     totals = "\n".join(
-        f"- All releases about {text(pool.name)} together: ε = {pool.spent_after_epsilon} spent "
-        f"of a fixed total of ε = {pool.total_epsilon}."
+        f"- All releases about {text(pool.name)} together: ε = {up(pool.spent_after_epsilon)} "
+        f"spent of a fixed total of ε = {pool.total_epsilon}."
         for pool in pools
     )
-    rho = f", ρ = {privacy.rho}" if privacy.rho else ""
-    exact = "; ".join(text(item) for item in privacy.unprotected)
+    rho = f", ρ = {up(privacy.rho)}" if privacy.rho else ""
+    exact = sentence("; ".join(privacy.unprotected)) if privacy.unprotected else ""
     return f"""## What is protected
 
 Every {text(privacy.privacy_unit)}: whatever can be learnt from this package would have been almost
@@ -74,7 +74,7 @@ as likely without any one of them. How nearly is the number ε; smaller is more 
 
 ## What is exact
 
-{exact + "." if exact else "Nothing is computed from the data without noise."} The names of the
+{text(exact) if exact else "Nothing is computed from the data without noise."} The names of the
 columns and their permitted values were declared in advance. The number of rows of the table is
 no count of people: {text(privacy.row_count_rule)}."""
 

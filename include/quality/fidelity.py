@@ -351,6 +351,8 @@ def _column(
     counts = np.asarray(best.counts, dtype=np.float64).reshape(table.shape(best.clique))
     others = tuple(i for i, other in enumerate(best.clique) if other != name)
     measured = counts.sum(axis=others) / total
+    # The total is known better than this one sum: spread the difference evenly (least squares).
+    measured += (1 - measured.sum()) / len(measured)
     bars = _bars(table, (name,), share, measured, spread(best), total)
     return ColumnFidelity(name, bars, _distance(share, measured), best.clique)
 

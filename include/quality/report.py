@@ -16,6 +16,7 @@ import math
 import re
 import unicodedata
 from dataclasses import dataclass
+from decimal import ROUND_DOWN, ROUND_UP, Context, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +134,8 @@ def render_html(report: ReportInput) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update(share=share, visible=visible, at=at)
+    environment.filters.update(share=share, visible=visible, at=at, up=up, down=down)
+    environment.filters.update(sentence=sentence, moment=moment)
     script = (TEMPLATES / "sort.js.j2").read_text(encoding="utf-8").strip()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return environment.get_template("report.html.j2").render(
@@ -160,6 +162,47 @@ def share(value: float | None) -> str:
     percent = 100 * value
     digits = 0 if abs(percent) >= 10 else 1 if abs(percent) >= 1 else 2
     return f"{percent:.{digits}f}%"
+
+
+def up(amount: str) -> str:
+    """Shorten a cost for reading: four significant digits, rounded against the reader's favour.
+
+    Privacy: ledger only.
+    """
+    return _short(amount, ROUND_UP)
+
+
+def down(amount: str) -> str:
+    """Shorten what is left for reading: four significant digits, rounded down.
+
+    Privacy: ledger only.
+    """
+    return _short(amount, ROUND_DOWN)
+
+
+def _short(amount: str, rounding: str) -> str:
+    number = Decimal(amount)
+    if number:
+        number = number.normalize(Context(prec=4, rounding=rounding))
+    return f"{number:f}"
+
+
+def sentence(text: str) -> str:
+    """Begin with a capital letter and end with a stop, and show no invisible characters.
+
+    Privacy: post-processing.
+    """
+    shown = visible(text.strip())
+    return shown[:1].upper() + shown[1:] + ("" if shown.endswith((".", "!", "?")) else ".")
+
+
+def moment(time: str) -> str:
+    """Write an RFC 3339 UTC time as a person would; other texts as they are.
+
+    Privacy: ledger only.
+    """
+    match = re.fullmatch(r"(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2})[\d:.]*(?:Z|\+00:00)", time)
+    return f"{match[1]}, {match[2]} UTC" if match else time
 
 
 def at(value: float, top: float = 1.0) -> str:
@@ -248,6 +291,7 @@ def _pool_view(pool: Any) -> dict[str, Any]:
     before, now, held = (
         of_cap(a) for a in (pool.spent_before_pico, pool.release_pico, pool.held_pico)
     )
+    # What is left after each release, from the top; SVG's y axis points down, as spending does.
     spent = [0.0, *(of_cap(point.spent_pico) for point in pool.history)]
     step = 100 / max(1, len(spent) - 1)
     path = [f"0,{spent[0]:.2f}"]
