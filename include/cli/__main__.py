@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from include.cli import commands
+from include.cli.admin import add_actions
 from include.cli.answer import Answer
 from include.errors import CuSynError
 from include.settings import load_settings
@@ -40,6 +41,9 @@ def parser() -> argparse.ArgumentParser:
     package = add("package", "check a release package without Airflow or a database")
     package.add_argument("action", choices=["verify"])
     package.add_argument("path")
+    package.add_argument("--key", help="the publisher's public key (PEM), got by another way")
+    add("forecast", "how many releases of each schedule still fit, and when one is refused")
+    add_actions(add("admin", "withdraw, limits, generations, freeze and reconcile; with a reason"))
     schema = add("schema", "draft a dataset file from public knowledge: names and types only")
     schema.add_argument("action", choices=["draft"])
     schema.add_argument("path")

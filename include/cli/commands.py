@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 import getpass
+from dataclasses import asdict
 from pathlib import Path
 
 from include.accounting import format_amount
@@ -179,12 +181,32 @@ def export(args: argparse.Namespace, settings: Settings) -> Answer:
 
 def package(args: argparse.Namespace, settings: Settings) -> Answer:
     """Check a release package; needs neither Airflow nor a database."""
-    from include.publishing.verify import verify_package
+    from include.publishing.verify import sound, verify_package
 
-    findings = verify_package(Path(args.path))
-    data = [getattr(finding, "__dict__", str(finding)) for finding in findings]
-    said = [str(finding) for finding in findings] or ["The package is complete and unchanged."]
-    return Answer({"findings": data}, "\n".join(said), ok=not findings)
+    key = Path(args.key).read_bytes() if args.key else None
+    findings = verify_package(Path(args.path), trusted_key=key)
+    lines = [f"{one.level:>7}  {one.subject}: {one.words}" for one in findings]
+    data = {"findings": [asdict(one) for one in findings], "sound": sound(findings)}
+    return Answer(data, "\n".join(lines), ok=sound(findings))
+
+
+def forecast(args: argparse.Namespace, settings: Settings) -> Answer:
+    """Say how long the declared schedules can go on."""
+    from include.cli.planning import run_of_file
+    from include.config.loader import list_release_files
+    from include.stages.forecast import forecast as look_ahead
+
+    runs = [run_of_file(path, settings) for path in list_release_files(settings.config_dir)]
+    found = look_ahead(runs, open_reader(settings), dt.datetime.now(dt.UTC).date())
+    text = "\n".join(outlook.words for outlook in found) or "No release file is declared."
+    return Answer([outlook.to_dict() for outlook in found], text)
+
+
+def admin(args: argparse.Namespace, settings: Settings) -> Answer:
+    """Act on the ledger itself."""
+    from include.cli.admin import run
+
+    return run(args, settings, open_ledger(settings))
 
 
 def schema(args: argparse.Namespace, settings: Settings) -> Answer:

@@ -23,10 +23,27 @@ def plan_file(path: Path, settings: Settings) -> Answer:
 
     Privacy: ledger only.
     """
+    run = run_of_file(path, settings)
+    delta = delta_exponent_of(run)
+    mechanism = synthesizer(run.release.mechanism)
+    planned = mechanism.plan(synthesis_task(run), run.release.epsilon_pico, delta)
+    costs = _costs(run, planned, delta, settings)
+    data = {"plan": planned.to_dict(), "costs": costs, "warnings": list(planned.warnings)}
+    return Answer(data, _text(run, planned, costs))
+
+
+def run_of_file(path: Path, settings: Settings) -> ReleaseRun:
+    """Return a release file as a run that was never started.
+
+    Raises:
+        CuSynError: the file is broken.
+
+    Privacy: ledger only.
+    """
     from include.config.loader import load_checked
 
     checked = load_checked(path, settings.config_dir)
-    run = ReleaseRun(
+    return ReleaseRun(
         release=checked.release,
         dataset=checked.dataset,
         budgets=checked.budgets,
@@ -36,12 +53,6 @@ def plan_file(path: Path, settings: Settings) -> Answer:
         dag_id="",
         run_id="",
     )
-    delta = delta_exponent_of(run)
-    mechanism = synthesizer(checked.release.mechanism)
-    planned = mechanism.plan(synthesis_task(run), checked.release.epsilon_pico, delta)
-    costs = _costs(run, planned, delta, settings)
-    data = {"plan": planned.to_dict(), "costs": costs, "warnings": list(planned.warnings)}
-    return Answer(data, _text(run, planned, costs))
 
 
 def _costs(
