@@ -18,6 +18,7 @@ from include.config.base import (
 from include.config.columns import COLUMN_TYPES, ColumnConfig, KeyColumn
 from include.config.constraints import Constraint, levels_of
 from include.config.errors import did_you_mean, quoted
+from include.config.expectations import ExpectationConfig
 
 FORMATS = ("csv", "parquet")
 
@@ -159,6 +160,12 @@ def _populations(value: Any) -> Any:
     return value
 
 
+def _own(value: Any) -> Any:
+    if isinstance(value, str):
+        fault(f"the file {quoted(value)} was not read; list the expectations here instead")
+    return value
+
+
 class DatasetConfig(ConfigModel):
     """A table as the steward declares it.
 
@@ -176,14 +183,13 @@ class DatasetConfig(ConfigModel):
     constraints: tuple[Constraint, ...] = ()
     strict: bool = False
     expected_rows: int | None = Field(default=None, ge=1)
-    expectations: str | None = None
+    expectations: Annotated[tuple[ExpectationConfig, ...], BeforeValidator(_own)] = ()
     title: str | None = None
     description: str | None = None
     licence: str | None = None
     citation: str | None = None
     publisher: str | None = None
     contact: str | None = None
-    public_data: bool = False
 
     @model_validator(mode="after")
     def _at_least_one_modelled(self) -> DatasetConfig:
@@ -234,6 +240,17 @@ class DatasetConfig(ConfigModel):
                     fault(
                         f"columns.{name}: the value {quoted(value)} is read as missing; list the "
                         'words that mean missing as source.null_values, such as [""]'
+                    )
+        return self
+
+    @model_validator(mode="after")
+    def _expectations_fit(self) -> DatasetConfig:
+        for expectation in self.expectations:
+            for name in expectation.columns:
+                if name not in self.modelled_columns:
+                    fault(
+                        f"expectations: unknown column {quoted(name)}; "
+                        f"{did_you_mean(name, self.modelled_columns)}"
                     )
         return self
 

@@ -17,6 +17,7 @@ from include.config.yamlfile import read_yaml
 
 BUDGETS_FILE = "budgets.yaml"
 _ENDINGS = {".yaml", ".yml"}
+_FOLDERS = {"datasets", "releases", "expectations"}
 
 
 @dataclass(frozen=True)
@@ -118,8 +119,8 @@ def load_dataset(name: str, config_dir: Path) -> DatasetConfig:
             "",
             f"no file declares the dataset {quoted(name)}; {did_you_mean(name, known)}{hint}",
         )
-    path = found[0][0]
-    return _dataset(path, _version(path))
+    path, content = found[0]
+    return _dataset(path, _version(path), _own_file(content, config_dir))
 
 
 def load_checked(path: Path, config_dir: Path) -> CheckedRelease:
@@ -184,7 +185,7 @@ def _yaml_files(folder: Path) -> list[Path]:
 
 def _label(path: Path) -> str:
     """Name a file as the steward knows it: its folder and name, never the whole path."""
-    kept = path.parts[-2:] if path.parent.name in {"datasets", "releases"} else path.parts[-1:]
+    kept = path.parts[-2:] if path.parent.name in _FOLDERS else path.parts[-1:]
     return "/".join(kept)
 
 
@@ -203,8 +204,26 @@ def _content(path: Path, version: tuple[int, int]) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=512)
-def _dataset(path: Path, version: tuple[int, int]) -> DatasetConfig:
-    return build(DatasetConfig, read_yaml(path, _label(path)), _label(path))
+def _dataset(
+    path: Path, version: tuple[int, int], own: tuple[Path, tuple[int, int]] | None
+) -> DatasetConfig:
+    content = read_yaml(path, _label(path))
+    if own is not None:
+        label = _label(own[0])
+        block = read_yaml(own[0], label).get("expectations")
+        if not isinstance(block, list):
+            raise ConfigError(label, "expectations", "missing or not a list; write one `- ` a line")
+        content["expectations"] = block
+    return build(DatasetConfig, content, _label(path))
+
+
+def _own_file(content: dict[str, Any], config_dir: Path) -> tuple[Path, tuple[int, int]] | None:
+    """Return the steward's expectations file, where the dataset names one."""
+    name = content.get("expectations")
+    if not isinstance(name, str):
+        return None
+    path = config_dir / name
+    return path, _version(path)
 
 
 @lru_cache(maxsize=16)

@@ -22,6 +22,7 @@ from include.data.cells import raw_codes
 from include.data.content import GROUP_ROWS
 from include.data.errors import FormatError, RowFaultError, SnapshotError, without_values
 from include.data.expectations import CheckResult, Rule, run_rules
+from include.data.own_rules import validate_own
 from include.data.schema import Column, Schema
 from include.data.snapshot import SnapshotRef
 
@@ -75,6 +76,7 @@ def validate_format(
             raise _form_error(result, schema, dict(layout))
     if dataset.strict:
         results += validate_rows(path, schema)
+        results += validate_own(path, schema, dataset)
     return results
 
 
