@@ -78,7 +78,7 @@ class Target(ABC):
             release: the release's name; checked against the package when given.
             period: its period; checked likewise.
             release_id: its id; checked likewise.
-            supersedes: id of an earlier release that this one replaces.
+            supersedes: id of an earlier release that this one replaces; the manifest's when None.
 
         Returns:
             Where it lies.
@@ -94,6 +94,7 @@ class Target(ABC):
         package = describe(package_dir)
         _same_package(package, release, period, release_id)
         files = _files(package_dir)
+        supersedes = supersedes or _lineage(package_dir).get("supersedes")
         prefix = prefix_of(package.release, package.period, package.release_id)
         self._refuse_other(package, supersedes)
         present = self._read(f"{prefix}/{MANIFEST}") is not None
@@ -319,6 +320,12 @@ def _files(package_dir: Path) -> dict[str, str]:
         if not path.is_file() or file_digest(path) != digest:
             raise PublishError(f"{path}: the file is not what {SUMS} says; build it again.")
     return files
+
+
+def _lineage(package_dir: Path) -> dict[str, Any]:
+    manifest = json.loads((package_dir / MANIFEST).read_text(encoding="utf-8"))
+    lineage: dict[str, Any] = manifest["dp"]["lineage"]
+    return lineage
 
 
 def _created(package_dir: Path) -> str:

@@ -116,6 +116,14 @@ def test_a_replacement_of_another_period_marks_the_old_one(new_target, package, 
     assert new_target()._read(f"{old}/SUPERSEDED.json") is not None
 
 
+def test_a_package_that_names_what_it_replaces_needs_no_argument(new_target, package, make_package):
+    new_target().publish(package.path)
+    other = make_package(created="2026-12-03T00:00:00Z", supersedes=package.release_id)
+    assert new_target().publish(other.path).is_latest
+    notices = json.loads(new_target()._read(f"{package.release}/notices.json"))["notices"]
+    assert [n["by"] for n in notices] == [other.release_id]
+
+
 def test_the_pointer_never_moves_back(new_target, package, make_package):
     later = make_package(period="2000-12-31", created="2026-12-05T00:00:00Z")
     new_target().publish(later.path)
