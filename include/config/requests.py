@@ -202,6 +202,25 @@ def _workload(value: Any) -> Any:
     return tuple(tuple(_query(query)) for query in value) if isinstance(value, list) else value
 
 
+GATE_SHARES = ("max_interest_distance_tv", "max_interest_bound95_tv", "max_measured_distance_tv")
+GATE_KEYS = ("require_checks", *GATE_SHARES)
+
+
+def _gate(value: Any) -> Any:
+    """A slip here must not be found only after the budget is spent: check it with the file."""
+    if not isinstance(value, dict):
+        fault("gate is not a block of keys; write gate: {max_interest_bound95_tv: 0.1}")
+    for key, limit in value.items():
+        if key not in GATE_KEYS:
+            fault(f"unknown threshold {quoted(key)}; {did_you_mean(str(key), GATE_KEYS)}")
+        if key == "require_checks":
+            if not isinstance(limit, bool):
+                fault("require_checks is not a truth value; write true or false")
+        elif isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 < limit <= 1:
+            fault(f"{key} is {quoted(limit)}; write a share above 0, up to 1")
+    return value
+
+
 Queries = tuple[tuple[ColumnName, ...], ...]
 
 
@@ -227,7 +246,7 @@ class ReleaseConfig(ConfigModel):
     rows: int | None = Field(default=None, ge=1, le=100_000_000)
     approval: Literal["auto", "required"] = "auto"
     publish: PublishConfig
-    gate: dict[str, float] = Field(default_factory=dict)
+    gate: Annotated[dict[str, bool | float], BeforeValidator(_gate)] = Field(default_factory=dict)
     title: str | None = None
     description: str | None = None
 

@@ -118,6 +118,22 @@ def test_the_manual_form_follows_the_rules_of_a_file(config_dir: Path) -> None:
         parse_request({**FORM, "requester": ""}, config_dir)
 
 
+def test_the_gate_knows_the_thresholds_that_the_quality_check_knows(
+    config_dir: Path, edit: Callable[[str, str, str], Path]
+) -> None:
+    from include.config.requests import GATE_KEYS
+    from include.quality.fidelity import Thresholds
+
+    assert set(GATE_KEYS) == set(Thresholds.__dataclass_fields__)
+    path = edit(
+        "releases/happiness_by_wave.yaml",
+        "rows: 2400",
+        "gate: {require_checks: false, max_interest_bound95_tv: 0.5}",
+    )
+    gate = load_checked(path, config_dir).release.gate
+    assert Thresholds.from_mapping(gate).require_checks is False
+
+
 def test_only_listed_airflow_users_may_act_for_a_requester(config_dir: Path) -> None:
     budgets = load_budgets(config_dir)
     assert budgets.may_act_for("admin", "labour_team")
