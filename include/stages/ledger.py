@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import datetime as dt
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from include.settings import Settings
 
@@ -63,4 +65,38 @@ def verify_ledger(place: Workplace) -> VerifyReport:
     """
     from include.budget.verify import verify
 
-    return verify(place.ledger.engine, exported_anchors(place.settings))
+    report = verify(place.ledger.engine, exported_anchors(place.settings))
+    _keep_verification(place.settings, report)
+    return report
+
+
+def last_verification(settings: Settings) -> dict[str, Any] | None:
+    """Return what the last verification found, or None where none is known here.
+
+    Privacy: ledger only.
+    """
+    import json
+
+    try:
+        found: dict[str, Any] = json.loads(_verification(settings).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found
+
+
+def _keep_verification(settings: Settings, report: VerifyReport) -> None:
+    import json
+
+    kept = report.to_dict() | {
+        "at": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        "problems": [str(problem) for problem in report.problems],
+    }
+    path = _verification(settings)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(".part")
+    draft.write_text(json.dumps(kept), encoding="utf-8")
+    draft.replace(path)
+
+
+def _verification(settings: Settings) -> Path:
+    return settings.checkpoints_dir / "last-verification.json"

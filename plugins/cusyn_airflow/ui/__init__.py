@@ -1,0 +1,1 @@
+"""The pages of the Airflow UI: read-only, for whoever is logged in."""
