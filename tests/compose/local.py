@@ -95,9 +95,10 @@ class LocalService:
                 start_new_session=True,
             )
 
-    def run(self) -> subprocess.CompletedProcess[str]:
-        """Run the file's command to its end, as for a service that only prepares something."""
-        return self._command(self.definition["command"], timeout=180)
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run the service to its end, with these arguments in place of the file's command."""
+        entry = self.definition.get("entrypoint") or []
+        return self._command([*entry, *(arguments or self.definition["command"])], timeout=180)
 
     def check_health(self) -> subprocess.CompletedProcess[str]:
         """Run the file's own health check once."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import time
 import urllib.error
 import urllib.request
@@ -20,6 +21,7 @@ import psycopg
 from tests.compose.composefile import ROOT, filled_env, resolved
 from tests.compose.local import LocalService, make_image_folder
 from tests.compose.machines import free_port, postgres, s3_store
+from tools.demo import fetch_survey
 
 AIRFLOW = ("api-server", "dag-processor", "scheduler")
 
@@ -110,6 +112,10 @@ class Stack:
                 return state
             time.sleep(1)
 
+    def command_line(self, service: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Do as `docker compose run --rm SERVICE ARGUMENTS` does."""
+        return self.services[service].run(*arguments)
+
     def logs(self) -> str:
         """All that any service or task has written."""
         services = [service.log for service in self.services.values() if service.log.exists()]
@@ -125,7 +131,9 @@ def steward_configuration(folder: Path, bucket: str) -> Path:
     )
     for path in (config / "releases").glob("*.yaml"):
         text = path.read_text(encoding="utf-8")
-        path.write_text(text.replace("uri: var/releases", f"uri: s3://{bucket}/public"))
+        assert "publish: {uri: var/releases}" in text
+        to_store = f"publish: {{uri: 's3://{bucket}/public', conn_id: release_store}}"
+        path.write_text(text.replace("publish: {uri: var/releases}", to_store), encoding="utf-8")
     return config
 
 
@@ -139,6 +147,7 @@ def running(folder: Path) -> Iterator[Stack]:
     image = folder / "image"
     image.mkdir()
     make_image_folder(image, steward_configuration(folder, bucket))
+    fetch_survey(image)
     with ExitStack() as cleanup:
         password = definitions["postgres"]["environment"]["POSTGRES_PASSWORD"]
         ports["postgres"] = cleanup.enter_context(postgres(password))
@@ -172,7 +181,7 @@ def _services(
     }
     return {
         name: LocalService(name, definitions[name], image, addresses, shared_machine)
-        for name in ("init", *AIRFLOW)
+        for name in ("init", *AIRFLOW, "steward", "auditor")
     }
 
 

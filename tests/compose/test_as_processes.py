@@ -7,8 +7,12 @@ policies, volumes and restarts.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 import psycopg
 import pytest
@@ -80,3 +84,129 @@ def test_init_may_run_again_on_a_running_system(stack: Stack) -> None:
     done = stack.services["init"].run()
     assert done.returncode == 0, done.stderr[-2000:]
     assert stack.services["scheduler"].check_health().returncode == 0
+
+
+def test_a_release_asked_for_over_rest_is_paid_for_and_published_to_the_store(
+    stack: Stack, tmp_path: Path
+) -> None:
+    registered = stack.command_line("steward", "register")
+    assert registered.returncode == 0, registered.stderr
+    state = release(stack, "1994-12-31")
+    assert state == "success", stack.logs()[-6000:]
+    charge = charges(stack)["1994-12-31"]
+    assert (charge["state"], charge["actor"]) == ("published", "admin")
+    package = download(stack, "1994-12-31", tmp_path)
+    checked = stack.command_line("auditor", "package", "verify", str(package))
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_the_schedule_releases_the_newest_wave_by_itself(stack: Stack, tmp_path: Path) -> None:
+    """Unpausing the DAG made its newest past date due."""
+    assert stack.wait_for_run(DAG, "scheduled__2006-12-31T00:00:00+00:00", 300) == "success"
+    charge = charges(stack)["2006-12-31"]
+    assert (charge["state"], charge["actor"]) == ("published", "scheduler")
+    assert (download(stack, "2006-12-31", tmp_path) / "datapackage.json").exists()
+
+
+def test_a_period_that_is_released_costs_nothing_more(stack: Stack) -> None:
+    before = pools(stack)
+    assert clear(stack, "1994-12-31") == "success"
+    assert tries(stack, "1994-12-31", "publish") == 2  # it did run again
+    assert pools(stack) == before
+    assert set(charges(stack)) == {"1994-12-31", "2006-12-31"}
+
+
+def test_a_user_who_may_only_look_cannot_trigger(stack: Stack) -> None:
+    with pytest.raises(AssertionError, match="403"):
+        release(stack, "1996-12-31", user="viewer")
+    assert "1996-12-31" not in charges(stack)
+
+
+def test_the_auditor_verifies_the_ledger_and_may_not_write_it(stack: Stack) -> None:
+    verified = stack.command_line("auditor", "verify", "--json")
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    assert json.loads(verified.stdout)["ok"] is True
+    for statement in ("DELETE FROM dp_entry", "UPDATE dp_charge SET state = 'void'"):
+        assert refused(stack, "dp_ledger_auditor", statement), statement
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM dp_entry",
+        "TRUNCATE dp_entry",
+        "UPDATE dp_entry SET body = '{}'",
+        "UPDATE dp_pool SET cap_pico = cap_pico * 2",
+        "INSERT INTO dp_pool SELECT * FROM dp_pool",
+        "ALTER TABLE dp_entry DISABLE TRIGGER ALL",
+        "SELECT * FROM connection",
+        "SELECT * FROM dag_run",
+    ],
+)
+def test_the_login_of_the_tasks_can_do_no_more_than_charge(stack: Stack, statement: str) -> None:
+    assert refused(stack, "dp_ledger_writer", statement)
+
+
+def test_no_secret_is_in_any_log(stack: Stack) -> None:
+    logs = stack.logs()
+    assert len(logs) > 10_000
+    secrets = {
+        value
+        for service in stack.services.values()
+        for name, value in service.environment.items()
+        if name.endswith(("_PASSWORD", "_SECRET", "_KEY"))
+    }
+    assert len(secrets) >= 8
+    assert not [secret for secret in secrets if secret in logs]
+
+
+def release(stack: Stack, wave: str, user: str = "admin") -> str:
+    """Trigger the demo's release for one wave over the REST API and wait; returns its state."""
+    token = stack.token(user)
+    stack.api("PATCH", f"/api/v2/dags/{DAG}", {"is_paused": False}, token)
+    asked = {"logical_date": f"{wave}T00:00:00Z", "conf": {}}
+    run = stack.api("POST", f"/api/v2/dags/{DAG}/dagRuns", asked, token)
+    return stack.wait_for_run(DAG, run["dag_run_id"], 300)
+
+
+def clear(stack: Stack, wave: str) -> str:
+    """Clear a whole run, as a person does in the UI, and wait until it has run again."""
+    run_id = run_of(stack, wave)
+    path = f"/api/v2/dags/{DAG}/dagRuns/{quote(run_id)}/clear"
+    stack.api("POST", path, {"dry_run": False}, stack.token())
+    return stack.wait_for_run(DAG, run_id, 300)
+
+
+def run_of(stack: Stack, wave: str) -> str:
+    runs = stack.api("GET", f"/api/v2/dags/{DAG}/dagRuns", token=stack.token())["dag_runs"]
+    (run,) = [run for run in runs if run["logical_date"].startswith(wave)]
+    return str(run["dag_run_id"])
+
+
+def tries(stack: Stack, wave: str, task: str) -> int:
+    path = f"/api/v2/dags/{DAG}/dagRuns/{quote(run_of(stack, wave))}/taskInstances/{task}"
+    return int(stack.api("GET", path, token=stack.token())["try_number"])
+
+
+def charges(stack: Stack) -> dict[str, dict[str, Any]]:
+    """Every charge, by its period."""
+    found = json.loads(stack.command_line("auditor", "charges", "--json").stdout)
+    return {charge["period"]: charge for charge in found}
+
+
+def pools(stack: Stack) -> list[dict[str, Any]]:
+    return list(json.loads(stack.command_line("auditor", "pools", "--json").stdout))
+
+
+def download(stack: Stack, period: str, folder: Path) -> Path:
+    """Fetch a period's release from the store as a data user would; returns its folder."""
+    client = stack.store()
+    listing = client.list_objects_v2(Bucket=stack.bucket, Prefix="public/")["Contents"]
+    keys = [entry["Key"] for entry in listing if f"/{period}/" in entry["Key"]]
+    (manifest,) = [key for key in keys if key.endswith("/datapackage.json")]
+    prefix = manifest.removesuffix("datapackage.json")
+    for key in keys:
+        target = folder / key.removeprefix(prefix)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        client.download_file(stack.bucket, key, str(target))
+    return folder
