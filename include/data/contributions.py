@@ -16,6 +16,7 @@ import hashlib
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 
 from include.data.cells import as_text
@@ -37,18 +38,18 @@ def id_hashes(ids: pa.Array, key: bytes) -> tuple[IdHashes, npt.NDArray[np.bool_
     Privacy: reads raw data.
     """
     encoded = as_text(ids).dictionary_encode()
-    values = encoded.dictionary.to_pylist()
-    blank = np.array([v is None or not v.strip() for v in values] + [True])
-    digests = b"".join(_digest("" if v is None else v.strip(), key) for v in values) + bytes(16)
-    table = np.frombuffer(digests, dtype="<u8").reshape(-1, 2)
+    values = [None if v is None else v.strip() for v in encoded.dictionary.to_pylist()]
+    blank = np.array([not v for v in values] + [True])
+    texts = np.array([v or "" for v in values] + [""], dtype=object)
+    table = np.stack([_siphash(texts, key, half) for half in (b"unit-a", b"unit-b")], axis=1)
     indices = encoded.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
     return table[indices], ~blank[indices]
 
 
-def _digest(text: str, key: bytes) -> bytes:
-    return hashlib.blake2b(
-        text.encode("utf-8", "surrogatepass"), digest_size=16, key=key[:64], person=b"unit"
-    ).digest()
+def _siphash(texts: npt.NDArray[np.object_], key: bytes, purpose: bytes) -> IdHashes:
+    """SipHash-2-4 of each text (Aumasson and Bernstein 2012) under a key made for one purpose."""
+    made = hashlib.blake2b(purpose, digest_size=8, key=key[:64]).hexdigest()
+    return np.asarray(pd.util.hash_array(texts, hash_key=made, categorize=False), dtype=UINT64)
 
 
 def kept_rows(
@@ -67,6 +68,35 @@ def kept_rows(
 
     Privacy: reads raw data.
     """
+    large = _in_large_units(ids, max_rows)
+    kept = ~large
+    kept[large] = _choose(ids[large], [column[large] for column in codes], max_rows, key)
+    return kept
+
+
+def _in_large_units(ids: IdHashes, max_rows: int) -> npt.NDArray[np.bool_]:
+    """Tell which rows belong to units with more than `max_rows` rows; the rest need no choice.
+
+    Units are told apart by half of their hash here: two that share it only count as one large
+    unit, and the choice that follows takes the whole hash.
+    """
+    order = np.argsort(ids[:, 0])
+    sizes = _run_lengths(ids[order, 0])
+    large = np.empty(len(ids), dtype=np.bool_)
+    large[order] = np.repeat(sizes > max_rows, sizes)
+    return large
+
+
+def _run_lengths(values: IdHashes) -> npt.NDArray[np.int64]:
+    if len(values) == 0:
+        return np.zeros(0, dtype=np.int64)
+    starts = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
+    return np.diff(np.append(starts, len(values)))
+
+
+def _choose(
+    ids: IdHashes, codes: list[npt.NDArray[np.unsignedinteger]], max_rows: int, key: bytes
+) -> npt.NDArray[np.bool_]:
     if len(ids) == 0:
         return np.zeros(0, dtype=np.bool_)
     row_hash = _row_hashes(ids, codes, key)
