@@ -9,7 +9,8 @@ candidates promises a size that the junction tree then has.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +62,22 @@ def adjacency(columns: int, masks: Iterable[int]) -> list[int]:
     return neighbours
 
 
-def eliminate(neighbours: Sequence[int], logs: Sequence[int]) -> list[int]:
+@dataclass(frozen=True)
+class State:
+    """A graph on the way through its elimination.
+
+    Args:
+        alive: columns not yet eliminated, ascending.
+        graph: neighbours of each column as bit sets, fill-in included.
+        found: maximal cliques so far, as bit sets.
+    """
+
+    alive: tuple[int, ...]
+    graph: tuple[int, ...]
+    found: tuple[int, ...]
+
+
+def eliminate(neighbours: Sequence[int], logs: Sequence[int]) -> tuple[int, ...]:
     """Triangulate by greedy elimination and return the maximal cliques.
 
     Args:
@@ -75,23 +91,43 @@ def eliminate(neighbours: Sequence[int], logs: Sequence[int]) -> list[int]:
 
     Privacy: ledger only.
     """
+    for state, _ in elimination(neighbours, logs):
+        last = state
+    return last.found
+
+
+def elimination(
+    neighbours: Sequence[int], logs: Sequence[int]
+) -> Iterator[tuple[State, int | None]]:
+    """Walk through the greedy elimination.
+
+    Args:
+        neighbours: the graph, one bit set per column.
+        logs: integer logarithms of the cells per column.
+
+    Yields:
+        The state before each column's elimination, and that column; the last state with None.
+
+    Privacy: ledger only.
+    """
     graph = list(neighbours)
     costs = [logs[v] + sum(logs[u] for u in bits(graph[v])) for v in range(len(graph))]
     alive = list(range(len(graph)))
-    found: list[int] = []
+    found: tuple[int, ...] = ()
     while alive:
         column = min(alive, key=costs.__getitem__)
+        yield State(tuple(alive), tuple(graph), found), column
         alive.remove(column)
         around = graph[column]
         clique = around | 1 << column
         if not any(clique & earlier == clique for earlier in found):
-            found.append(clique)
+            found = (*found, clique)
         for other in bits(around):
             merged = (graph[other] | around) & ~(1 << other | 1 << column)
             added = merged & ~graph[other]
             costs[other] += sum(logs[u] for u in bits(added)) - logs[column]
             graph[other] = merged
-    return found
+    yield State((), tuple(graph), found), None
 
 
 def model_size_mb(domain: Mapping[str, int], cliques: Iterable[Clique]) -> float:
@@ -128,7 +164,6 @@ class ModelSizer:
         self._index = {name: position for position, name in enumerate(domain)}
         self._sizes = [int(cells) for cells in domain.values()]
         self._logs = integer_logs(self._sizes)
-        self._maximal: list[int] = []
         self._masks: list[int] = []
         self._known: dict[int, float] = {}
         for clique in cliques:
@@ -189,9 +224,7 @@ class ModelSizer:
                 self._known[mask] = self._size_mb
             else:
                 fresh.append(mask)
-        if fresh:
-            sizes = _sizes_of_many(self._neighbours, fresh, self._sizes, self._logs)
-            self._known.update(zip(fresh, sizes, strict=True))
+        self._measure(fresh)
         return np.array([self._known[mask] for mask in masks], dtype=np.float64)
 
     def _mask(self, clique: Clique) -> int:
@@ -204,11 +237,30 @@ class ModelSizer:
 
     def _settle(self) -> None:
         self._neighbours = adjacency(len(self._sizes), self._masks)
-        self._maximal = eliminate(self._neighbours, self._logs)
-        self._size_mb = sum(_cells(mask, self._sizes) for mask in self._maximal) * (
-            BYTES_PER_CELL / BYTES_PER_MB
-        )
+        walk = list(elimination(self._neighbours, self._logs))
+        self._states = [state for state, _ in walk]
+        self._turn = {column: turn for turn, (_, column) in enumerate(walk) if column is not None}
+        cells = sum(_cells(mask, self._sizes) for mask in self._states[-1].found)
+        self._size_mb = cells * (BYTES_PER_CELL / BYTES_PER_MB)
         self._known.clear()
+
+    def _measure(self, masks: Sequence[int]) -> None:
+        """Eliminate the graph with each clique added, many side by side.
+
+        A new clique only makes its own columns dearer, so the greedy order is the present one up
+        to the first of them: candidates start there, in batches that share a start.
+        """
+        batches: dict[int, list[int]] = {}
+        for mask in masks:
+            first = min(self._turn[column] for column in bits(mask))
+            batches.setdefault(first - first % _STRIDE, []).append(mask)
+        for start, batch in batches.items():
+            state = self._states[start]
+            step = max(1, _CHUNK_CELLS // len(state.alive) ** 2)
+            for place in range(0, len(batch), step):
+                chunk = batch[place : place + step]
+                sizes = _sizes_of_many(state, chunk, self._sizes, self._logs)
+                self._known.update(zip(chunk, sizes, strict=True))
 
 
 def _cells(mask: int, sizes: Sequence[int]) -> float:
@@ -217,50 +269,48 @@ def _cells(mask: int, sizes: Sequence[int]) -> float:
 
 
 _CHUNK_CELLS = 2_000_000
+_STRIDE = 8  # finer starts save little and cost a batch each
 
 
 def _sizes_of_many(
-    neighbours: Sequence[int], extra: Sequence[int], sizes: Sequence[int], logs: Sequence[int]
+    state: State, extra: Sequence[int], sizes: Sequence[int], logs: Sequence[int]
 ) -> list[float]:
-    """Eliminate many graphs, each the same graph and one more clique, side by side."""
-    columns = len(sizes)
-    step = max(1, _CHUNK_CELLS // columns**2)
-    found: list[float] = []
-    for start in range(0, len(extra), step):
-        chunk = extra[start : start + step]
-        found.extend(_eliminate_chunk(neighbours, chunk, sizes, logs))
-    return found
+    """Finish the elimination of many graphs: one state, and one more clique each.
 
-
-def _eliminate_chunk(
-    neighbours: Sequence[int], extra: Sequence[int], sizes: Sequence[int], logs: Sequence[int]
-) -> list[float]:
-    columns, count = len(sizes), len(extra)
-    base = np.zeros((columns, columns), dtype=bool)
-    for v in range(columns):
-        base[v, bits(neighbours[v])] = True
-    added = np.zeros((count, columns), dtype=bool)
-    for row, mask in enumerate(extra):
-        added[row, bits(mask)] = True
+    Returns:
+        Megabytes of each whole model.
+    """
+    alive = state.alive
+    base = _membership([state.graph[column] for column in alive], alive)
+    added = _membership(extra, alive)
+    weights = np.array([logs[v] for v in alive], dtype=np.float64)  # integers: sums are exact
+    cells = np.array([sizes[v] for v in alive], dtype=np.float64)
     graph = base | (added[:, :, None] & added[:, None, :])
-    graph[:, np.arange(columns), np.arange(columns)] = True
-    weights = np.array(logs, dtype=np.float64)  # integers below 2^53: sums are exact
-    cells = np.array(sizes, dtype=np.float64)
-    rows = np.arange(count)
-    gone = np.zeros((count, columns), dtype=bool)
-    history = np.zeros((columns, count, columns), dtype=bool)
-    total = np.zeros(count)
-    for turn in range(columns):
+    graph[:, np.arange(len(alive)), np.arange(len(alive))] = True
+    rows = np.arange(len(extra))
+    gone = np.zeros((len(extra), len(alive)), dtype=bool)
+    before = np.packbits(_membership(state.found, alive), axis=1)
+    history = np.empty((len(before) + len(alive), len(extra), before.shape[1]), dtype=np.uint8)
+    history[: len(before)] = before[:, None]
+    total = np.full(len(extra), math.fsum(_cells(mask, sizes) for mask in state.found))
+    for turn in range(len(before), len(history)):
         costs = graph @ weights
         costs[gone] = np.inf
         column = costs.argmin(axis=1)
         clique = graph[rows, column]
-        inside = (clique[None] <= history[:turn]).all(axis=2).any(axis=0)
+        packed = np.packbits(clique, axis=1)
+        inside = ~(packed & ~history[:turn]).any(axis=2).all(axis=0)
         with np.errstate(over="ignore"):  # a hopeless candidate has the size inf
             size = np.where(clique, cells, 1.0).prod(axis=1)
         total += np.where(inside, 0.0, size)
-        history[turn] = clique
+        history[turn] = packed
         gone[rows, column] = True
         graph |= clique[:, :, None] & clique[:, None, :]
         graph[rows, :, column] = False
     return [float(value) for value in total * (BYTES_PER_CELL / BYTES_PER_MB)]
+
+
+def _membership(masks: Sequence[int], columns: Sequence[int]) -> NDArray[np.bool_]:
+    """Write bit sets as rows of truth values over some columns."""
+    table = [[mask >> column & 1 for column in columns] for mask in masks]
+    return np.array(table, dtype=bool).reshape(len(masks), len(columns))
