@@ -29,6 +29,15 @@ DTYPES: dict[str, tuple[str, ...]] = {
 }
 
 
+SLICE_ROWS = 200_000
+# Rules that need all rows at once; the others hold row by row.
+_WHOLE = {
+    "ExpectTableColumnCountToEqual",
+    "ExpectTableRowCountToEqual",
+    "ExpectColumnValuesToBeUnique",
+}
+
+
 class QualityError(CuSynError):
     """The quality check itself could not be carried out."""
 
@@ -121,7 +130,32 @@ def _number(text: str | None, column: ColumnFacts) -> float | int | None:
 
 
 def _run(rules: list[Rule], frame: pd.DataFrame) -> list[tuple[bool, bool]]:
-    """Evaluate the rules in an ephemeral context; keep only (passed, raised) of each result."""
+    """Evaluate the rules in an ephemeral context; keep only (passed, raised) of each.
+
+    Rules on single rows are evaluated slice by slice: Great Expectations holds several copies of
+    what it looks at.
+    """
+    batches = _batches()
+    whole = [i for i, (_, name, _) in enumerate(rules) if name in _WHOLE]
+    by_row = [i for i in range(len(rules)) if i not in whole]
+    found = {i: [_validate(batches, {i: rules[i]}, _narrow(rules[i], frame))[i]] for i in whole}
+    for start in range(0, max(1, len(frame)), SLICE_ROWS):
+        part = frame.iloc[start : start + SLICE_ROWS]
+        for i, result in _validate(batches, {i: rules[i] for i in by_row}, part).items():
+            found.setdefault(i, []).append(result)
+    return [
+        (all(passed for passed, _ in found[i]), any(raised for _, raised in found[i]))
+        for i in range(len(rules))
+    ]
+
+
+def _narrow(rule: Rule, frame: pd.DataFrame) -> pd.DataFrame:
+    column = rule[2].get("column")
+    return frame if column is None else frame[[column]]
+
+
+def _batches() -> Any:
+    """Open an ephemeral context that neither logs, nor draws bars, nor reports its use."""
     # Silenced before the import: the library logs some two hundred lines while it loads, and its
     # usage statistics would leave the machine.
     logging.getLogger("great_expectations").setLevel(logging.WARNING)
@@ -133,16 +167,23 @@ def _run(rules: list[Rule], frame: pd.DataFrame) -> list[tuple[bool, bool]]:
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = {"globally": False}  # bars would land in the task's log
     asset = context.data_sources.add_pandas("synthetic").add_dataframe_asset("table")
-    batch = asset.add_batch_definition_whole_dataframe("all").get_batch({"dataframe": frame})
+    return asset.add_batch_definition_whole_dataframe("all")
+
+
+def _validate(
+    batches: Any, rules: dict[int, Rule], frame: pd.DataFrame
+) -> dict[int, tuple[bool, bool]]:
+    """Return (passed, raised) by rule; a rule without a result counts as raised."""
+    import great_expectations as gx
+
     suite = gx.ExpectationSuite(name="synthetic")
-    for i, (_, name, arguments) in enumerate(rules):
-        expectation = getattr(gx.expectations, name)(**arguments, meta={"rule": i})
-        suite.add_expectation(expectation)
-    report = batch.validate(suite, result_format="BOOLEAN_ONLY")
-    found: dict[int, tuple[bool, bool]] = {}
-    for result in report.results:
+    for i, (_, name, arguments) in rules.items():
+        suite.add_expectation(getattr(gx.expectations, name)(**arguments, meta={"rule": i}))
+    batch = batches.get_batch({"dataframe": frame})
+    found = dict.fromkeys(rules, (False, True))
+    for result in batch.validate(suite, result_format="BOOLEAN_ONLY").results:
         info = result.exception_info or {}
         raised = any(v.get("raised_exception") for v in info.values() if isinstance(v, dict))
         raised = raised or bool(info.get("raised_exception"))
         found[int(result.expectation_config.meta["rule"])] = (bool(result.success), raised)
-    return [found.get(i, (False, True)) for i in range(len(rules))]
+    return found
