@@ -164,13 +164,17 @@ def _simulate(lines: Sequence[_Line], left: dict[str, int]) -> None:
 
 
 def _pay(line: _Line, left: dict[str, int]) -> bool:
-    """Take a release's price from its pools, all or nothing; the smallest grant if need be."""
-    for price in line.prices:
-        if price and all(left[pool] >= amount for pool, amount in price.items()):
-            for pool, amount in price.items():
-                left[pool] -= amount
-            return True
-    return False
+    """Take a release's price from its pools, all or nothing.
+
+    Where the price asked for does not fit and the smallest grant does, BudgetEval grants all that
+    is left: the pool that binds ends empty.
+    """
+    asked, smallest = line.prices
+    if not smallest or any(left[pool] < amount for pool, amount in smallest.items()):
+        return False
+    for pool, amount in asked.items():
+        left[pool] -= min(amount, left[pool])
+    return True
 
 
 def _outlook(line: _Line, left: dict[str, int]) -> Outlook:

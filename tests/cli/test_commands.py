@@ -1,0 +1,170 @@
+"""Every command, as text and as JSON: the same facts, plain faults, right exit codes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from include.cli import commands
+from include.cli.__main__ import main, parser
+from tests.stages.test_stages import release
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def cli(place, monkeypatch, capsys):
+    """Run commands on the clinic's places."""
+    monkeypatch.setattr("include.cli.__main__.load_settings", lambda: place.settings)
+
+    def call(*words: str) -> tuple[int, str, str]:
+        code = main(words)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return call
+
+
+@pytest.fixture
+def released(place, make_run):
+    """One published release."""
+    return release(make_run(), place)[1]
+
+
+def facts(cli, *words: str):
+    code, out, _ = cli(*words, "--json")
+    assert code == 0
+    return json.loads(out)
+
+
+def test_before_anything_happened_each_list_says_what_to_do(cli):
+    assert "trigger a DAG" in cli("charges")[1]
+    assert "Nothing is published yet" in cli("releases")[1]
+
+
+def test_pools_charges_and_releases_tell_the_same_as_text_and_json(cli, released):
+    pools = facts(cli, "pools")
+    assert {pool["owner"] for pool in pools} == {"patients", "team"}
+    text = cli("pools")[1]
+    assert all(pool["spent_epsilon"] in text for pool in pools)
+    [charge] = facts(cli, "charges")
+    assert charge["charge_id"] in cli("charges")[1]
+    assert (charge["actor"], charge["granted_epsilon"], charge["state"]) == (
+        "anna",
+        "1",
+        "published",
+    )
+    [found] = facts(cli, "releases")
+    assert found["release_id"] == released.release_id
+    assert released.uri in cli("releases")[1]
+
+
+def test_a_release_shows_its_journal_and_its_audit_passes(cli, released):
+    shown = facts(cli, "release", released.release_id)
+    kinds = [entry["kind"] for entry in shown["entries"]]
+    assert kinds.index("open") < kinds.index("begin_round") < kinds.index("seal")
+    assert "spent" in cli("release", released.release_id)[1]
+    audit = facts(cli, "release", released.release_id, "--audit")
+    assert audit["ok"]
+    assert len(audit["checks"]) >= 6
+    assert "FAILED" not in cli("release", released.release_id, "--audit")[1]
+
+
+def test_an_unknown_release_is_one_sentence_and_exit_code_1(cli):
+    code, out, err = cli("release", "nothing")
+    assert (code, out) == (1, "")
+    assert err.count("\n") == 1
+    assert "nothing is not in the ledger" in err
+    assert json.loads(cli("release", "nothing", "--json")[2])["error"] in err
+
+
+def test_a_plan_prints_the_cost_that_is_later_debited_to_the_last_digit(cli, place, make_run):
+    file = str(place.settings.config_dir / "releases" / "wards.yaml")
+    planned = facts(cli, "plan", file)
+    assert planned["plan"]["predictions"][0]["columns"] == ["ward", "smoker"]
+    before = facts(cli, "charges")
+    release(make_run(), place)
+    assert before == []
+    [charge] = facts(cli, "charges")
+    from include.accounting import format_amount
+
+    debited = {pool: format_amount(pico) for pool, pico in charge["amounts_pico"].items()}
+    assert {one["pool"]: one["cost"] for one in planned["costs"]} == debited
+    assert all(cost in cli("plan", file)[1] for cost in debited.values())
+
+
+def test_verify_compares_the_witnesses_and_finds_a_rewritten_entry(cli, place, released):
+    manifest = f"{released.uri}/datapackage.json"
+    report = facts(cli, "verify", "--manifest", manifest)
+    assert (report["ok"], report["anchors"]) == (True, 2)
+    [checkpoint] = place.settings.checkpoints_dir.glob("checkpoint-*.json")
+    record = json.loads(checkpoint.read_text())
+    record["body"] = record["body"].replace('"hash":"', '"hash":"0')
+    checkpoint.write_text(json.dumps(record))
+    code, out, _ = cli("verify")
+    assert code == 1
+    assert "checkpoint" in out
+
+
+def test_an_export_is_checked_by_the_standalone_verifier(cli, released, tmp_path):
+    file = tmp_path / "ledger.jsonl"
+    assert cli("export", str(file))[0] == 0
+    command = [sys.executable, "-I", str(ROOT / "tools" / "verify_export.py"), str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join(line.replace('"granted', '"Granted') for line in lines))
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+
+
+def test_a_package_verifies_and_a_changed_byte_is_found(cli, released):
+    assert facts(cli, "package", "verify", released.uri)["sound"]
+    table = Path(released.uri) / "data.csv"
+    table.chmod(0o600)
+    table.write_bytes(table.read_bytes() + b"\n")
+    code, out, _ = cli("package", "verify", released.uri)
+    assert code == 1
+    assert "data.csv" in out
+
+
+def test_register_twice_changes_nothing_and_a_raised_cap_is_refused(cli, place):
+    before = facts(cli, "register")
+    assert facts(cli, "register") == before
+    budgets = place.settings.config_dir / "budgets.yaml"
+    budgets.write_text(budgets.read_text().replace('epsilon: "3"', 'epsilon: "30"'))
+    code, _, err = cli("register")
+    assert code == 1
+    assert "30" in err
+    assert "3" in err.replace("30", "")
+    assert facts(cli, "pools") == before
+
+
+def test_a_release_is_withdrawn_in_the_ledger_and_beside_its_files(cli, released):
+    code, out, _ = cli("admin", "withdraw", released.release_id, "--reason", "a wrong column")
+    assert code == 0
+    assert released.release_id in out
+    assert facts(cli, "releases")[0]["withdrawn_reason"] == "a wrong column"
+    notices = [path.read_text() for path in Path(released.uri).parents[1].rglob("*.json")]
+    assert any("a wrong column" in notice for notice in notices)
+
+
+def test_a_missing_ledger_is_one_sentence_that_names_the_fix(tmp_path):
+    env = {"CUSYN_LEDGER_URL": f"sqlite:///{tmp_path}/none.db", "PATH": "", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "include.cli", "pools"]
+    done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert "airflow db migrate" in done.stderr
+
+
+def test_every_command_has_its_function_and_takes_json():
+    actions = next(a for a in parser()._actions if a.dest == "command").choices
+    for name, sub in actions.items():
+        assert callable(getattr(commands, name))
+        assert "--json" in sub.format_help()

@@ -1,0 +1,192 @@
+"""The six stages, called in order and again: what each returns, refuses and leaves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from include.budget.errors import IdempotencyConflict
+from include.publishing.verify import sound, verify_package
+from include.stages.budget_eval import PeriodMissing, budget_eval
+from include.stages.ledger import last_verification, verify_ledger
+from include.stages.load import load
+from include.stages.publish import publish
+from include.stages.quality_check import Withheld, quality_check
+from include.stages.run import NotAllowed, NothingPaid
+from include.stages.synthesize import BeingMeasured, DeclarationChanged, Forfeited, synthesize
+from include.stages.validate import validate
+from include.stages.words import decision_words, room_left
+from tests.clinic import RELEASE, write_source
+
+
+def edit(place, old: str, new: str) -> None:
+    path = place.settings.config_dir / "releases" / "wards.yaml"
+    assert old in RELEASE
+    path.write_text(RELEASE.replace(old, new))
+
+
+def release(run, place):
+    """Go through all six stages."""
+    snapshot_id = load(run, place)
+    validate(run, place, snapshot_id)
+    charge = budget_eval(run, place, snapshot_id)
+    synthesize(run, place)
+    quality_check(run, place)
+    return charge, publish(run, place)
+
+
+def test_a_release_is_paid_published_witnessed_and_verifies(place, make_run):
+    charge, published = release(make_run(), place)
+    assert charge.granted_pico == 10**12
+    found = place.reader.charge(charge.charge_id)
+    assert (found.state, found.release_id) == ("published", published.release_id)
+    package = Path(published.uri)
+    assert sound(verify_package(package))
+    assert len(list(place.settings.checkpoints_dir.glob("checkpoint-*.json"))) == 1
+    assert verify_ledger(place).ok
+    assert last_verification(place.settings)["ok"] is True
+
+
+def test_a_second_run_of_the_period_returns_the_same_release_and_charges_nothing(place, make_run):
+    _, first = release(make_run(), place)
+    spent = [pool.spent_pico for pool in place.reader.pools()]
+    write_source(Path(make_run().dataset.source.path), ward="south")  # the source has changed
+    charge, second = release(make_run(run_id="run-2"), place)
+    assert charge.replayed
+    assert (second.release_id, second.uri) == (first.release_id, first.uri)
+    assert [pool.spent_pico for pool in place.reader.pools()] == spent
+    assert "nothing more is charged" in decision_words(charge, "")
+
+
+def test_the_log_line_of_a_grant_says_who_what_and_what_is_left(place, make_run):
+    run = make_run()
+    charge = budget_eval(run, place, load(run, place))
+    line = decision_words(charge, room_left(charge, place.reader))
+    assert "anna asked epsilon 1 for team" in line
+    assert "granted 1 in full" in line
+    assert "of 3 for patients" in line
+    assert "of 2 for team" in line
+
+
+def test_a_request_above_the_user_limit_is_negotiated_down(place, make_run):
+    edit(place, 'epsilon: "1"', 'epsilon: "1.5"')
+    run = make_run()
+    charge = budget_eval(run, place, load(run, place))
+    assert charge.granted_pico == 10**12
+    assert charge.binding == "per_request_limit"
+    assert "granted 1, bound by per_request_limit" in decision_words(charge, "")
+
+
+def test_a_denied_request_is_recorded_and_nothing_after_it_runs(place, make_run):
+    edit(place, 'epsilon: "1"', 'epsilon: "2.5"')
+    run = make_run()
+    charge = budget_eval(run, place, load(run, place))
+    assert charge.denied
+    assert "nothing was charged" in decision_words(charge, "")
+    with pytest.raises(NothingPaid, match="no budget is reserved"):
+        synthesize(run, place)
+
+
+def test_an_actor_nobody_allowed_is_refused_before_the_source_is_read(place, make_run):
+    with pytest.raises(NotAllowed, match=r"airflow_users: \{bob: \[team\]\}"):
+        load(make_run(actor="bob"), place)
+    assert not place.settings.protected_dir.exists()
+    load(make_run(actor="scheduler", scheduled=True), place)
+
+
+def test_a_run_without_a_period_is_told_what_to_fill_in(place, make_run):
+    with pytest.raises(PeriodMissing, match="field 'period'"):
+        budget_eval(make_run(period=""), place, None)
+
+
+def test_the_same_run_with_another_declaration_is_refused(place, make_run):
+    run = make_run()
+    snapshot_id = load(run, place)
+    budget_eval(run, place, snapshot_id)
+    edit(place, "interest: [[ward, smoker]]", "interest: [[ward, stay]]")
+    with pytest.raises(DeclarationChanged, match="has changed since charge"):
+        synthesize(make_run(), place)
+    with pytest.raises(IdempotencyConflict):
+        budget_eval(make_run(), place, snapshot_id)
+
+
+def test_an_opened_charge_of_a_living_run_is_left_alone(place, make_run):
+    charge = opened(place, make_run)
+    with pytest.raises(BeingMeasured, match="wait for it"):
+        synthesize(make_run(run_id="run-2", is_alive=lambda dag_id, run_id: True), place)
+    assert place.reader.charge(charge.charge_id).state == "opened"
+
+
+def test_an_opened_charge_of_a_dead_run_is_resumed_for_nothing(place, make_run):
+    charge = opened(place, make_run)
+    made = synthesize(make_run(run_id="run-2", is_alive=lambda dag_id, run_id: False), place)
+    found = place.reader.charge(charge.charge_id)
+    assert (found.state, found.fence) == ("sealed", 2)
+    assert found.transcript_digest == made.transcript_digest
+    assert found.amounts_pico == place.reader.charge(charge.charge_id).amounts_pico
+
+
+def test_a_retry_without_the_answers_forfeits_for_good(place, make_run):
+    charge = opened(place, make_run, rounds=1)
+    for answer in (place.settings.work_dir / charge.charge_id / "rounds").iterdir():
+        answer.write_text("{}")
+    with pytest.raises(Forfeited, match="the budget stays spent"):
+        synthesize(make_run(attempt=2), place)
+    assert place.reader.charge(charge.charge_id).state == "forfeited"
+
+
+def opened(place, make_run, rounds: int = 0):
+    """Leave a charge as a process that died inside its measurement leaves it."""
+    from include.stages.desk import Desk
+    from include.stages.store import protect
+    from include.stages.synthesize import JournalledRounds, _plan
+    from include.stages.task import schema_of
+    from include.synthesis import synthesizer
+
+    class Dies(Exception):
+        pass
+
+    class Dying(JournalledRounds):
+        def begin(self, round, events):
+            if round > rounds:
+                raise Dies
+            super().begin(round, events)
+
+    run = make_run()
+    charge = budget_eval(run, place, load(run, place))
+    plan = _plan(run, charge)
+    right = place.ledger.open(
+        charge.charge_id,
+        plan=plan.to_dict(),
+        cost=plan.cost,
+        events=[event.to_dict() for event in plan.events],
+        attempt="1",
+    )
+    table = protect(place.settings, charge.snapshot_id, schema_of(run), run.dataset)
+    desk = Desk(place.desk(charge.charge_id))
+    with pytest.raises(Dies):
+        synthesizer("mwem_pgm").measure(table, plan, Dying(place.ledger, right, desk))
+    return charge
+
+
+def test_a_failed_gate_withholds_and_stays_spent(place, make_run):
+    edit(place, "rows: 200", "rows: 200\ngate: {max_interest_bound95_tv: 0.0001}")
+    run = make_run()
+    charge = budget_eval(run, place, load(run, place))
+    synthesize(run, place)
+    with pytest.raises(Withheld, match="what was spent stays spent"):
+        quality_check(run, place)
+    assert place.reader.charge(charge.charge_id).state == "withheld"
+    with pytest.raises(Exception, match="withheld"):
+        publish(run, place)
+    assert not (place.settings.project_root / "releases").exists()
+
+
+def test_the_manifest_names_the_sealed_entry(place, make_run):
+    charge, published = release(make_run(), place)
+    manifest = json.loads((Path(published.uri) / "datapackage.json").read_text())
+    found = place.reader.charge(charge.charge_id)
+    lineage = manifest["dp"]["lineage"]
+    assert (lineage["entry_seq"], lineage["entry_hash"]) == (found.sealed_seq, found.sealed_hash)
