@@ -313,7 +313,8 @@ def _record(
 
 def _words(request: Request, pools: Sequence[PoolRow], decision: Decision) -> str:
     asked = (
-        f"{request.requester} asked for epsilon {format_amount(request.epsilon_pico)} of dataset "
+        f"{request.actor} asked, for {request.requester}, epsilon "
+        f"{format_amount(request.epsilon_pico)} of dataset "
         f"{request.dataset} for release {request.release}, period {request.period}: "
         f"{decision.reason}"
     )
