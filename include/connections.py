@@ -6,6 +6,7 @@ nothing in `include/` knows where they came from. Secrets stay out of every repr
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,19 +45,22 @@ class S3Parameters:
         import boto3
         from botocore.config import Config
 
+        # boto3 reads this variable by itself, but would then want a host name for every bucket.
+        endpoint = self.endpoint_url or os.environ.get("AWS_ENDPOINT_URL_S3")
+        region = self.region or os.environ.get("AWS_DEFAULT_REGION")
         return boto3.session.Session().client(
             "s3",
-            endpoint_url=self.endpoint_url,
+            endpoint_url=endpoint,
             aws_access_key_id=self.access_key,
             aws_secret_access_key=self.secret_key,
             aws_session_token=self.session_token,
-            region_name=self.region or ("us-east-1" if self.endpoint_url else None),
+            region_name=region or ("us-east-1" if endpoint else None),
             verify=self.verify,
             config=Config(
                 connect_timeout=self.connect_timeout,
                 read_timeout=self.read_timeout,
                 retries={"max_attempts": self.attempts, "mode": "standard"},
-                s3={"addressing_style": "path"} if self.endpoint_url else {},
+                s3={"addressing_style": "path"} if endpoint else {},
                 # Stores other than AWS often know no trailing checksums; we read ours back anyway.
                 request_checksum_calculation="when_required",
                 response_checksum_validation="when_required",
