@@ -1,0 +1,115 @@
+"""Least privilege on PostgreSQL: what a writer, an admin and an auditor can and cannot do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import Engine, exc, text
+
+from include.budget.errors import LedgerRefused
+from include.budget.ledger import Ledger
+from include.budget.roles import create_roles
+from include.budget.store import connect
+from include.budget.verify import verify
+from tests.budget.servers import PostgresServer, SqliteFiles
+from tests.budget.world import World, pico
+
+
+@pytest.fixture
+def logins(postgres: PostgresServer) -> Iterator[dict[str, Engine]]:
+    url = postgres.fresh()
+    superuser = connect(url)
+    create_roles(superuser, own=True)
+    create_roles(superuser)
+    engines = {"superuser": superuser}
+    for role in ("writer", "admin", "auditor", "stranger"):
+        with superuser.begin() as connection:
+            connection.execute(text(f"DROP ROLE IF EXISTS {role}_login"))
+            connection.execute(text(f"CREATE ROLE {role}_login LOGIN"))
+            if role != "stranger":
+                connection.execute(text(f"GRANT dp_ledger_{role} TO {role}_login"))
+        engines[role] = connect(postgres.url(str(url.database), user=f"{role}_login"))
+    World(engines["admin"]).registered()
+    yield engines
+    for engine in engines.values():
+        engine.dispose()
+    postgres.done(url)
+
+
+def test_a_writer_can_do_its_work_and_nothing_else(logins: dict[str, Engine]) -> None:
+    world = World(logins["writer"])
+    world.published()
+    world.ledger.void(world.reserve("2", "0.5").charge_id, "x")
+    world.ledger.withdraw("monthly-period_1", "x", "steward")
+    with pytest.raises(LedgerRefused, match="role"):
+        world.user("new", "survey")
+    with pytest.raises(LedgerRefused):
+        world.ledger.freeze("x", actor="writer")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE dp_entry SET body = '{}'",
+        "DELETE FROM dp_entry",
+        "TRUNCATE dp_entry CASCADE",
+        "INSERT INTO dp_posting VALUES (1, 9, 'p', 'held', 1)",
+        "UPDATE dp_pool SET cap_pico = 1",
+        "UPDATE dp_pool SET spent_pico = 0",
+        "UPDATE dp_pool SET status = 'open'",
+        "UPDATE dp_charge SET granted_pico = 1",
+        "UPDATE dp_limit SET value_pico = NULL",
+        "INSERT INTO dp_limit VALUES ('l', 's', NULL, 'a', 'r', 't')",
+        "ALTER TABLE dp_entry DISABLE TRIGGER ALL",
+        "DROP TRIGGER dp_entry_update ON dp_entry",
+        "CREATE OR REPLACE FUNCTION dp_refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN END'",
+        "SET session_replication_role = replica",
+        "DROP TABLE dp_entry",
+    ],
+)
+def test_a_writer_is_refused_by_its_rights(logins: dict[str, Engine], statement: str) -> None:
+    with pytest.raises(exc.ProgrammingError, match="permission denied|must be owner"):
+        with logins["writer"].begin() as connection:
+            connection.execute(text(statement))
+
+
+@pytest.mark.parametrize(
+    ("statement", "guard"),
+    [
+        ("UPDATE dp_pool SET held_pico = held_pico + 1", "journal entries only"),
+        ("UPDATE dp_head SET seq = seq + 1", "next entry only"),
+    ],
+)
+def test_the_rights_that_locking_needs_are_useless_for_writing(
+    logins: dict[str, Engine], statement: str, guard: str
+) -> None:
+    with pytest.raises(exc.IntegrityError, match=guard), logins["writer"].begin() as connection:
+        connection.execute(text(statement))
+
+
+def test_an_auditor_verifies_and_cannot_write(logins: dict[str, Engine]) -> None:
+    World(logins["writer"]).published()
+    assert verify(logins["auditor"]).ok
+    with pytest.raises(LedgerRefused):
+        World(logins["auditor"]).reserve("new")
+    with pytest.raises(exc.ProgrammingError), logins["auditor"].begin() as connection:
+        connection.execute(text("SELECT mac FROM dp_snapshot"))
+
+
+def test_an_admin_changes_limits_and_not_history(logins: dict[str, Engine]) -> None:
+    ledger = Ledger(logins["admin"])
+    ledger.change_limit("population:people", pico("1.5"), actor="admin", reason="x")
+    ledger.freeze("inspection", actor="admin")
+    with pytest.raises(exc.ProgrammingError), logins["admin"].begin() as connection:
+        connection.execute(text("UPDATE dp_limit SET value_pico = 1"))
+    assert verify(logins["admin"]).ok
+
+
+def test_a_stranger_reads_nothing(logins: dict[str, Engine]) -> None:
+    with pytest.raises(exc.ProgrammingError), logins["stranger"].begin() as connection:
+        connection.execute(text("SELECT * FROM dp_pool"))
+
+
+def test_sqlite_has_no_roles(sqlite: SqliteFiles) -> None:
+    assert create_roles(connect(sqlite.fresh())) == ()
