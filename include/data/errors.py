@@ -29,13 +29,18 @@ class FormatError(CuSynError):
 class RowFaultError(CuSynError):
     """A row of a dataset declared `strict` breaks a rule; column and rule are named, no value.
 
+    Args:
+        column: the declared column; empty where the line or row as a whole breaks the rule.
+        rule: short name of the rule.
+
     Privacy: reads raw data (one bit, which a strict dataset declares as unprotected).
     """
 
     def __init__(self, column: str, rule: str) -> None:
         self.column, self.rule = column, rule
+        place = f"column '{column}'" if column else "the table"
         super().__init__(
-            f"column '{column}' breaks the rule '{rule}' in at least one row and the dataset is "
+            f"{place} breaks the rule '{rule}' in at least one row and the dataset is "
             "strict; correct the source, or remove `strict: true` to apply the per-row policy"
         )
 
@@ -45,6 +50,31 @@ class SourceError(CuSynError):
 
     Privacy: ledger only.
     """
+
+
+class SourceBusyError(SourceError):
+    """The source does not answer now; the same reading may succeed later.
+
+    Privacy: ledger only.
+    """
+
+    retry_helps = True
+
+
+_TRANSIENT = frozenset(
+    {
+        "ConnectTimeoutError",
+        "ConnectionClosedError",
+        "ConnectionError",
+        "EndpointConnectionError",
+        "IncompleteRead",
+        "IncompleteReadError",
+        "OperationalError",
+        "ProtocolError",
+        "ReadTimeoutError",
+        "ResponseStreamingError",
+    }
+)
 
 
 class SnapshotError(CuSynError):
@@ -90,4 +120,6 @@ def without_values(action: Callable[[], Result], error: type[CuSynError], doing:
     if known is not None:
         known.__context__ = known.__cause__ = None
         raise known
+    if error is SourceError and name in _TRANSIENT:
+        error = SourceBusyError
     raise error(f"{doing} failed ({name}); details are withheld because they may quote rows")

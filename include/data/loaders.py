@@ -101,7 +101,8 @@ def read_source(
     names = _names(places[0], source)
     _refuse_duplicates(names, wanted)
     facts = {"source_columns": names, "typed": source.file_format == "parquet"}
-    return Reading(_told(_all_chunks(places, source, wanted), source.path), facts)
+    chunks = _all_chunks(places, dataset, wanted)
+    return Reading(_told(chunks, source.path), facts)
 
 
 def _read_database(
@@ -142,13 +143,17 @@ def _refuse_duplicates(names: list[str], wanted: Mapping[str, str]) -> None:
 
 
 def _all_chunks(
-    places: Sequence[Place], source: SourceConfig, wanted: Mapping[str, str]
+    places: Sequence[Place], dataset: DatasetConfig, wanted: Mapping[str, str]
 ) -> Iterator[pa.Table]:
-    read = read_parquet if source.file_format == "parquet" else read_csv
+    source = dataset.source
     for place in places:
         extra = hive_columns(place)
         own = [name for name in wanted.values() if name not in extra]
-        for table in read(place, source, own):
+        if source.file_format == "parquet":
+            tables = read_parquet(place, source, own)
+        else:
+            tables = read_csv(place, source, own, strict=dataset.strict)
+        for table in tables:
             yield _named(table, wanted, extra)
 
 

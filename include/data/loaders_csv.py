@@ -14,7 +14,7 @@ import pyarrow.csv as pv
 
 from include.config.datasets import SourceConfig
 from include.config.errors import quoted
-from include.data.errors import SourceError
+from include.data.errors import RowFaultError, SourceError
 from include.data.places import Place
 
 _BLOCK_BYTES = 4 << 20
@@ -40,7 +40,9 @@ def csv_names(place: Place, source: SourceConfig) -> list[str]:
     return names
 
 
-def read_csv(place: Place, source: SourceConfig, names: list[str]) -> Iterator[pa.Table]:
+def read_csv(
+    place: Place, source: SourceConfig, names: list[str], *, strict: bool = False
+) -> Iterator[pa.Table]:
     """Read the named columns that the file has, all as text, in chunks.
 
     A line with too many or too few fields is left out: a map of that line alone. Bytes that are
@@ -50,15 +52,18 @@ def read_csv(place: Place, source: SourceConfig, names: list[str]) -> Iterator[p
         place: the file, plain or gzip.
         source: encoding, delimiter, quote character and the words that mean "missing".
         names: columns in the source's words.
+        strict: stop at such a line instead of leaving it out.
 
     Yields:
         Tables of text columns; the first one is empty and carries the columns.
 
     Raises:
         SourceError: the file has no header or an unknown encoding.
+        RowFaultError: `strict`, and a line has another number of fields than the header.
 
     Privacy: reads raw data.
     """
+    uneven = _Uneven()
     present = [name for name in names if name in csv_names(place, source)]
     yield pa.schema([pa.field(name, pa.string()) for name in present]).empty_table()
     if not present or _only_header(place, source):
@@ -71,7 +76,7 @@ def read_csv(place: Place, source: SourceConfig, names: list[str]) -> Iterator[p
                 delimiter=source.delimiter,
                 quote_char=source.quote,
                 newlines_in_values=True,
-                invalid_row_handler=lambda row: "skip",
+                invalid_row_handler=uneven,
             ),
             convert_options=pv.ConvertOptions(
                 include_columns=present,
@@ -82,7 +87,21 @@ def read_csv(place: Place, source: SourceConfig, names: list[str]) -> Iterator[p
             ),
         )
         for batch in reader:
+            if strict and uneven.seen:
+                break
             yield pa.Table.from_batches([batch])
+    if strict and uneven.seen:
+        raise RowFaultError("", "as many fields in a line as in the header")
+
+
+class _Uneven:
+    """Leaves out lines of another length than the header's, and remembers that there was one."""
+
+    seen = False
+
+    def __call__(self, row: pv.InvalidRow) -> str:
+        self.seen = True
+        return "skip"
 
 
 def _only_header(place: Place, source: SourceConfig) -> bool:

@@ -10,7 +10,7 @@ from typing import IO, Any, Protocol
 
 from include.config.errors import did_you_mean
 from include.connections import S3Parameters
-from include.data.errors import SourceError
+from include.data.errors import SourceBusyError, SourceError
 
 _ENDINGS = {
     "csv": (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz"),
@@ -147,12 +147,18 @@ class _Ranges(io.RawIOBase):
         return len(part)
 
     def _fetch(self) -> None:
-        item = self._item
-        last = min(self._at + _BLOCK, item.size) - 1
-        answer = item.client.get_object(
-            Bucket=item.bucket, Key=item.key, Range=f"bytes={self._at}-{last}", IfMatch=item.etag
-        )
-        self._block, self._start = answer["Body"].read(), self._at
+        item, at = self._item, self._at
+        span = f"bytes={at}-{min(at + _BLOCK, item.size) - 1}"
+        try:
+            answer = item.client.get_object(
+                Bucket=item.bucket, Key=item.key, Range=span, IfMatch=item.etag
+            )
+            self._block, self._start = answer["Body"].read(), at
+        except Exception as raw:
+            error = _told(raw, f"s3://{item.bucket}/{item.key}", item.bucket)
+        else:
+            return
+        raise error
 
 
 def s3_places(uri: str, parameters: S3Parameters, file_format: str) -> list[S3Object]:
@@ -173,11 +179,11 @@ def s3_places(uri: str, parameters: S3Parameters, file_format: str) -> list[S3Ob
     try:
         pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=key)
         found = [item for page in pages for item in page.get("Contents", [])]
-    except Exception as error:
-        sentence = _plain(error, uri, bucket)
+    except Exception as raw:
+        error = _told(raw, uri, bucket)
     else:
         return _chosen(client, bucket, key, uri, found, file_format)
-    raise SourceError(sentence)
+    raise error
 
 
 def _chosen(
@@ -201,16 +207,22 @@ def _below(key: str, prefix: str) -> str:
     return key.removeprefix(prefix) if key.startswith(prefix) else key.rsplit("/", 1)[-1]
 
 
-def _plain(error: Exception, uri: str, bucket: str) -> str:
+def _told(error: Exception, uri: str, bucket: str) -> SourceError:
     """Say what went wrong with the store; its own message may hold request details."""
     response = getattr(error, "response", {})
     code = str(response.get("Error", {}).get("Code", "")) if isinstance(response, dict) else ""
     if code in ("403", "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch"):
-        return (
+        return SourceError(
             f"reading {uri} was denied (403); check the connection's key and that it may list and "
             f"read the bucket {bucket}"
         )
     if code in ("404", "NoSuchBucket"):
-        return f"the bucket {bucket} does not exist; correct source.path in the dataset file"
-    name = type(error).__name__
-    return f"the object store did not answer for {uri} ({name}); check endpoint_url and retry"
+        return SourceError(
+            f"the bucket {bucket} does not exist; correct source.path in the dataset file"
+        )
+    if code in ("412", "PreconditionFailed", "NoSuchKey"):
+        return SourceBusyError(f"{uri} was changed while it was read; run load again")
+    name = code or type(error).__name__
+    return SourceBusyError(
+        f"the object store did not answer for {uri} ({name}); check endpoint_url and retry"
+    )

@@ -8,10 +8,10 @@ Layout: `<protected>/snapshots/<id>/{data.parquet, meta.json}` and `<protected>/
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import json
-import logging
 import os
 import re
 import secrets
@@ -30,8 +30,6 @@ from include.data.content import absorb, regroup
 from include.data.encode import as_table
 from include.data.errors import FormatError, SnapshotError, without_values
 from include.data.partition import Partition, select
-
-log = logging.getLogger(__name__)
 
 Chunk: TypeAlias = "pa.Table | pd.DataFrame"
 _ID = re.compile(r"snap-[0-9a-f]{32}")
@@ -97,6 +95,7 @@ class SnapshotStore:
         """
         part = Partition(*partition) if isinstance(partition, tuple) else partition
         self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._sweep()
         draft = self._root / f"draft-{secrets.token_hex(8)}"
         draft.mkdir(mode=0o700)
         try:
@@ -212,6 +211,13 @@ class SnapshotStore:
         finally:
             note.unlink(missing_ok=True)
         return self.open(snapshot_id, check=False)
+
+    def _sweep(self) -> None:
+        """Remove what a killed writer left behind; a draft of this day may still be written."""
+        for draft in self._root.glob("draft-*"):
+            with contextlib.suppress(OSError):
+                if draft.stat().st_mtime < time.time() - 86_400:
+                    shutil.rmtree(draft, ignore_errors=True)
 
     def _known(self, mac: str) -> SnapshotRef | None:
         try:

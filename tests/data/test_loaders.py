@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import sqlite3
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from include.connections import S3Parameters, SqlParameters
-from include.data.errors import FormatError, SourceError
+from include.data.errors import FormatError, RowFaultError, SourceBusyError, SourceError
 from include.data.loaders import needed_columns, read_source
 from tests.data.conftest import dataset
 
@@ -66,6 +68,20 @@ def test_one_odd_line_does_not_change_how_others_are_read(tmp_path: Path) -> Non
         "name": ["b", "b\ufffd", "b"],
         "n": ["1", "4", "5"],
     }
+
+
+@pytest.mark.parametrize("content", ["name,n\nb\n", "name,n\nb,1,2\n", "name,n\n\n\n"])
+def test_a_file_of_odd_lines_only_has_no_rows(tmp_path: Path, content: str) -> None:
+    (tmp_path / "x.csv").write_text(content)
+    assert read(tmp_path, path="x.csv").num_rows == 0
+
+
+def test_a_strict_dataset_stops_at_an_odd_line_and_quotes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("name,n\nb,1\nCANARY-7Q\n")
+    declared = dataset(COLUMNS, strict=True)
+    with pytest.raises(RowFaultError, match="as many fields in a line") as caught:
+        list(read_source(declared, tmp_path).chunks)
+    assert "CANARY" not in str(caught.value) and caught.value.__context__ is None
 
 
 def test_numbers_stay_text_until_the_schema_speaks(tmp_path: Path) -> None:
@@ -208,7 +224,7 @@ def test_postgresql_is_streamed_and_never_written(tmp_path: Path, postgres: str)
         assert connection.exec_driver_sql("select count(*) from people").scalar() == 70_000
     engine.dispose()
     dead = SqlParameters("postgresql+psycopg://u:PASSWORD-7Q@127.0.0.1:1/x")
-    with pytest.raises(SourceError, match="OperationalError") as caught:
+    with pytest.raises(SourceBusyError, match="OperationalError") as caught:
         read(tmp_path, conn_id="db", table="people", sql=dead)
     assert "PASSWORD" not in str(caught.value) and "PASSWORD" not in repr(dead)
 
@@ -256,6 +272,50 @@ def test_an_object_store_is_read_by_ranges(tmp_path: Path, s3_server: str) -> No
     ]:
         with pytest.raises(SourceError, match=sentence):
             read(tmp_path, path=path, s3=parameters)
+    reading = read_source(
+        dataset(COLUMNS, source={"path": "s3://raw/one.csv"}), tmp_path, s3=parameters
+    )
+    client.put_object(Bucket="raw", Key="one.csv", Body=b"name,n\nother,1\n")
+    with pytest.raises(SourceBusyError, match="changed while it was read"):
+        list(reading.chunks)
     dead = S3Parameters(endpoint_url="http://127.0.0.1:1", access_key="a", secret_key="b")
-    with pytest.raises(SourceError, match=r"did not answer .* \(EndpointConnectionError\)"):
+    with pytest.raises(SourceBusyError, match=r"did not answer .* \(EndpointConnectionError\)"):
         read(tmp_path, path="s3://raw/one.csv", s3=dead)
+
+
+class _Refusing(BaseHTTPRequestHandler):
+    """A store that answers with one status, whatever it is asked."""
+
+    status, code = 403, "AccessDenied"
+
+    def do_GET(self) -> None:
+        body = f"<Error><Code>{self.code}</Code><Message>CANARY-7Q</Message></Error>".encode()
+        self.send_response(self.status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind", "sentence"),
+    [
+        (403, "AccessDenied", SourceError, r"denied \(403\); check the connection's key"),
+        (503, "SlowDown", SourceBusyError, r"did not answer .* \(SlowDown\)"),
+    ],
+)
+def test_a_store_that_refuses_is_told_plainly(
+    tmp_path: Path, status: int, code: str, kind: type[SourceError], sentence: str
+) -> None:
+    handler = type("Handler", (_Refusing,), {"status": status, "code": code})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        parameters = S3Parameters(endpoint_url=url, access_key="a", secret_key="b")
+        with pytest.raises(kind, match=sentence) as caught:
+            read(tmp_path, path="s3://raw/one.csv", s3=parameters)
+        server.shutdown()
+    assert caught.value.retry_helps is (kind is SourceBusyError)
+    assert "CANARY" not in str(caught.value) and caught.value.__context__ is None

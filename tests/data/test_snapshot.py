@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +164,17 @@ def test_a_failed_write_leaves_nothing_and_tells_no_value(store: SnapshotStore) 
     assert "ValueError" in str(caught.value) and "SECRET" not in str(caught.value)
     assert caught.value.__cause__ is None and caught.value.__context__ is None
     assert list(store._root.iterdir()) == []
+
+
+def test_what_a_killed_writer_left_is_swept_after_a_day(store: SnapshotStore) -> None:
+    store.write([FRAME])
+    for name, age in [("draft-old", 90_000), ("draft-new", 60)]:
+        (store._root / name).mkdir()
+        (store._root / name / "data.parquet").write_text("rows")
+        then = time.time() - age
+        os.utime(store._root / name, (then, then))
+    store.write([FRAME])
+    assert [p.name for p in store._root.glob("draft-*")] == ["draft-new"]
 
 
 @pytest.mark.parametrize("name", ["../../etc", "snap-1", "snap-" + "0" * 32])
