@@ -119,7 +119,7 @@ def plan(args: argparse.Namespace, settings: Settings) -> Answer:
     """Say what a release file would cost and how exact it would be."""
     from include.cli.planning import plan_file
 
-    return plan_file(Path(args.file), settings)
+    return plan_file(Path(args.file), settings, open_reader(settings))
 
 
 def register(args: argparse.Namespace, settings: Settings) -> Answer:
@@ -192,9 +192,9 @@ def package(args: argparse.Namespace, settings: Settings) -> Answer:
 
 def forecast(args: argparse.Namespace, settings: Settings) -> Answer:
     """Say how long the declared schedules can go on."""
-    from include.cli.planning import run_of_file
     from include.config.loader import list_release_files
     from include.stages.forecast import forecast as look_ahead
+    from include.stages.planning import run_of_file
 
     runs = [run_of_file(path, settings) for path in list_release_files(settings.config_dir)]
     found = look_ahead(runs, open_reader(settings), dt.datetime.now(dt.UTC).date())

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from include.accounting import cost_in_currency
+from include.stages.planning import charges_pool, price_in
 
 if TYPE_CHECKING:
     from include.budget.reader import LedgerReader, Pool
@@ -103,24 +103,10 @@ def _line(
     release, delta = run.release, delta_exponent_of(run)
     price = cost_of(synthesis_task(run), release.mechanism, delta)
     costs = [price(release.epsilon_pico), price(release.accept_at_least_pico)]
-    mine = [pool for pool in pools.values() if _charges(pool, run)]
-    prices = [
-        {
-            pool.pool_id: cost_in_currency(
-                cost, "zcdp" if pool.accounting == "zcdp" else "epsilon", delta
-            )
-            for pool in mine
-        }
-        for cost in costs
-    ]
+    mine = [pool for pool in pools.values() if charges_pool(pool, run)]
+    prices = [{pool.pool_id: price_in(pool, cost, delta) for pool in mine} for cost in costs]
     dates = (day for day in _dates(run, today) if (release.release, str(day)) not in taken)
     return _Line(release.release, dates, prices)
-
-
-def _charges(pool: Pool, run: ReleaseRun) -> bool:
-    if pool.kind == "dataset":
-        return pool.owner in run.dataset.populations
-    return pool.owner == run.release.requester and pool.dataset == run.dataset.dataset
 
 
 def _dates(run: ReleaseRun, today: dt.date) -> Iterator[dt.date]:

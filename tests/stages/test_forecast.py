@@ -18,7 +18,7 @@ def schedule(place, text: str, name: str = "wards") -> None:
 
 
 def run_of(place, name: str):
-    from include.cli.planning import run_of_file
+    from include.stages.planning import run_of_file
 
     return run_of_file(place.settings.config_dir / "releases" / f"{name}.yaml", place.settings)
 

@@ -118,9 +118,9 @@ def plain_fault(request: Request, fault: CuSynError) -> HTMLResponse:
 
 def _forecast(reader: LedgerReader) -> list[str]:
     """Return each schedule's outlook; a broken file is left to its own DAG to explain."""
-    from include.cli.planning import run_of_file
     from include.config.loader import list_release_files
     from include.stages.forecast import forecast
+    from include.stages.planning import run_of_file
 
     settings = load_settings()
     runs = []
