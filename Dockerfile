@@ -29,7 +29,8 @@ COPY tools ./tools
 # A named volume takes its owner and mode from the folder it is first mounted on. The code stays
 # root's: a task cannot rewrite it.
 RUN install --directory --owner 50000 --group 0 --mode 0750 \
-      var var/airflow var/airflow/logs var/protected var/work var/keys var/releases var/raw var/access
+      var var/airflow var/airflow/logs var/protected var/work var/keys var/checkpoints var/releases \
+      var/raw var/access
 
 ENV PATH=/opt/venv/bin:$PATH \
     PYTHONPATH=/opt/cusyn:/opt/cusyn/plugins \

@@ -28,7 +28,8 @@ def make_image_folder(folder: Path, config: Path) -> None:
     for name in ("include", "plugins", "dags", "tools"):
         (folder / name).symlink_to(ROOT / name)
     (folder / "config").symlink_to(config)
-    for name in ("airflow/logs", "protected", "work", "keys", "releases", "raw", "access"):
+    volumes = ("protected", "work", "keys", "checkpoints", "releases", "raw", "access")
+    for name in ("airflow/logs", *volumes):
         (folder / "var" / name).mkdir(parents=True)
 
 

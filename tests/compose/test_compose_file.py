@@ -124,19 +124,29 @@ def test_only_init_holds_the_owner_and_the_superuser(services: Services) -> None
             assert metadata_login(services[name]) == "airflow", name
 
 
-def test_only_the_tasks_hold_the_stores_key_and_see_raw_data(services: Services) -> None:
+def test_only_the_tasks_see_raw_data_and_only_they_and_the_steward_reach_the_store(
+    services: Services,
+) -> None:
     private = {"/opt/cusyn/var/raw", "/opt/cusyn/var/protected", "/opt/cusyn/var/keys"}
     for name, service in own_services(services).items():
         mounted = {volume["target"] for volume in service["volumes"]}
-        holds_key = "AIRFLOW_CONN_RELEASE_STORE" in service["environment"]
-        assert (mounted & private == private) == holds_key == (name == "scheduler"), name
-        assert name == "scheduler" or not mounted & private, name
+        key = services["store-init"]["environment"]["S3_SECRET_KEY"]
+        holds_key = key in str(service["environment"])
+        assert holds_key == (name in ("scheduler", "steward")), name
+        assert mounted & private == (private if name == "scheduler" else set()), name
 
 
 def test_configuration_and_source_are_mounted_read_only(services: Services) -> None:
     for service in services.values():
         for volume in service.get("volumes", []):
             assert volume["type"] != "bind" or volume.get("read_only") is True, volume
+
+
+def test_checkpoints_are_written_by_the_tasks_and_read_by_the_rest(services: Services) -> None:
+    """They vouch for the ledger: whoever compares it with them cannot change them."""
+    for name in ("scheduler", "api-server", "steward", "auditor"):
+        (mount,) = [v for v in services[name]["volumes"] if v["target"].endswith("/checkpoints")]
+        assert mount.get("read_only", False) == (name != "scheduler"), name
 
 
 def test_every_port_is_bound_to_loopback(services: Services) -> None:
