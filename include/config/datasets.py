@@ -136,7 +136,7 @@ def _columns(value: Any) -> Any:
 
 def _check_type(name: str, block: Any) -> None:
     kind = block.get("type") if isinstance(block, dict) else None
-    if kind in {"text", "string", "free_text"}:
+    if kind in ("text", "string", "free_text"):
         fault(
             f"{quoted(name)} is free text, which cannot be released; "
             "leave the column out or declare a category"
@@ -152,7 +152,9 @@ def _check_type(name: str, block: Any) -> None:
 
 def _populations(value: Any) -> Any:
     if isinstance(value, list):
-        if len({str(v) for v in value}) != len(value):
+        if not all(isinstance(name, str) for name in value):
+            fault("a population's name is not text; write populations: [name]")
+        if len(set(value)) != len(value):
             fault("a population is listed twice; remove one")
         value = dict.fromkeys(value)
     if not isinstance(value, dict) or not value:

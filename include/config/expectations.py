@@ -29,7 +29,7 @@ _PAIRS = {"a_greater_than_b", "a_equal_to_b"}
 
 
 def _kind(value: Any) -> str:
-    if value not in KINDS:
+    if not isinstance(value, str) or value not in KINDS:
         fault(f"unknown expectation {quoted(value)}; {did_you_mean(str(value), KINDS)}")
     return str(value)
 

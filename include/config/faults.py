@@ -57,6 +57,11 @@ def build(model: type[Model], content: dict[str, Any], label: str) -> Model:
         places = {_place(item["loc"]) for item in details}
         more = f" (and {len(places) - 1} more)" if len(places) > 1 else ""
         raise ConfigError(label, _place(first["loc"]), _sentence(first) + more) from None
+    except Exception as error:  # one file must never take the others down with it
+        name = type(error).__name__
+        raise ConfigError(
+            label, "", f"cannot be understood ({name}); compare it with docs/configuration.md"
+        ) from None
 
 
 def _place(loc: Sequence[int | str]) -> str:
