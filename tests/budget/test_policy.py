@@ -1,4 +1,4 @@
-"""BudgetEval as a pure function: Algorithm 1 with its asymmetry, a floor and the constraint named."""
+"""BudgetEval as a pure function: Algorithm 1 with its asymmetry, a floor, the constraint named."""
 
 from __future__ import annotations
 

@@ -71,9 +71,7 @@ def lost(world: World, backup: Callable[[], None], tmp_path: Path) -> Checkpoint
 
 
 def _guarded(world: World, folder: Path) -> Ledger:
-    return Ledger(
-        world.engine, clock=world.clock, before_reserve=guard(newest_checkpoint(folder))
-    )
+    return Ledger(world.engine, clock=world.clock, before_reserve=guard(newest_checkpoint(folder)))
 
 
 def test_a_restored_ledger_is_frozen_before_it_sells_anything_twice(

@@ -1,4 +1,4 @@
-"""Declaring populations, datasets and users: repeating is fine, changing is refused with both named."""
+"""Declaring populations, datasets, users: repeating is fine, changing is refused, both named."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def test_a_second_cap_in_the_other_currency_binds_as_well(world: World) -> None:
 
 
 def test_another_delta_than_the_pools_is_refused_with_both_named(world: World) -> None:
-    with pytest.raises(DeltaMismatch, match="1e-6.*1e-9"):
+    with pytest.raises(DeltaMismatch, match=r"1e-6.*1e-9"):
         world.reserve(delta_exponent=6)
     assert world.reserve(delta_exponent=9).state == "reserved"
 

@@ -69,9 +69,9 @@ def test_a_writer_can_do_its_work_and_nothing_else(logins: dict[str, Engine]) ->
     ],
 )
 def test_a_writer_is_refused_by_its_rights(logins: dict[str, Engine], statement: str) -> None:
-    with pytest.raises(exc.ProgrammingError, match="permission denied|must be owner"):
-        with logins["writer"].begin() as connection:
-            connection.execute(text(statement))
+    refusal = pytest.raises(exc.ProgrammingError, match=r"permission denied|must be owner")
+    with refusal, logins["writer"].begin() as connection:
+        connection.execute(text(statement))
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
-"""Attacks on the ledger: each refused by a guard, or found by verification; the test says by what."""
+"""Attacks on the ledger: refused by a guard or found by verification; each test says by what."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -54,7 +54,10 @@ def _run(engine: Engine, *statements: str) -> None:
         ("DELETE FROM dp_posting WHERE seq = 4", "append-only"),
         ("DELETE FROM dp_entry WHERE seq = 4", "append-only"),
         (f"UPDATE dp_pool SET cap_pico = cap_pico * 2 WHERE pool_id = '{POOL}'", "never change"),
-        (f"UPDATE dp_pool SET spent_pico = spent_pico - 1 WHERE pool_id = '{POOL}'", "never falls|entries only"),
+        (
+            f"UPDATE dp_pool SET spent_pico = spent_pico - 1 WHERE pool_id = '{POOL}'",
+            "never falls|entries only",
+        ),
         (f"UPDATE dp_pool SET held_pico = 0 WHERE pool_id = '{POOL}'", "journal entries only"),
         (f"DELETE FROM dp_pool WHERE pool_id = '{POOL}'", "never removed"),
         ("UPDATE dp_charge SET granted_pico = 1", "never changes"),
@@ -79,7 +82,9 @@ def test_sql_against_the_journal_and_the_caps_is_refused(
 
 def test_an_entry_that_does_not_follow_the_head_is_refused(full: World) -> None:
     head = full.reader.head()
-    row = "INSERT INTO dp_entry (seq, kind, prev_hash, hash, body) VALUES ({}, 'x', '{}', 'h', '{}')"
+    row = (
+        "INSERT INTO dp_entry (seq, kind, prev_hash, hash, body) VALUES ({}, 'x', '{}', 'h', '{}')"
+    )
     body = json.dumps({"postings": []})
     for seq, prev in ((head["seq"] + 2, head["hash"]), (head["seq"] + 1, "0" * 64)):
         with pytest.raises(exc.IntegrityError, match="follow the head"):
@@ -146,7 +151,7 @@ def test_truncate_is_refused(postgres: Any, full: World) -> None:
     if full.engine.dialect.name != "postgresql":
         pytest.skip("SQLite has no TRUNCATE")
     for table in ("dp_entry", "dp_posting", "dp_pool", "dp_charge", "dp_limit"):
-        with pytest.raises(exc.IntegrityError, match="append-only|never removed|written once"):
+        with pytest.raises(exc.IntegrityError, match=r"append-only|never removed|written once"):
             _run(full.engine, f"TRUNCATE {table} CASCADE")
     full.sound()
 
@@ -156,7 +161,7 @@ def test_insert_or_replace_is_refused(full: World, table: str) -> None:
     """SQLite's REPLACE walks past BEFORE DELETE triggers; an insert guard stops it."""
     if full.engine.dialect.name != "sqlite":
         pytest.skip("PostgreSQL has no INSERT OR REPLACE")
-    with pytest.raises(exc.IntegrityError, match="follow|entries only|replaced|once"):
+    with pytest.raises(exc.IntegrityError, match=r"follow|entries only|replaced|once"):
         _run(full.engine, f"INSERT OR REPLACE INTO {table} SELECT * FROM {table} LIMIT 1")
     full.sound()
 
@@ -203,12 +208,21 @@ def test_a_disabled_guard_is_found(spoiled: World) -> None:
 @pytest.mark.parametrize(
     ("statement", "finding"),
     [
-        ("UPDATE dp_entry SET body = replace(body, 'lab', 'bal') WHERE seq = 5", "entry 5: its text"),
+        (
+            "UPDATE dp_entry SET body = replace(body, 'lab', 'bal') WHERE seq = 5",
+            "entry 5: its text",
+        ),
         ("UPDATE dp_entry SET kind = 'open' WHERE seq = 5", "entry 5: column kind"),
         ("DELETE FROM dp_entry WHERE seq = 6", "entry 7: stands where entry 6 must"),
         (f"UPDATE dp_pool SET spent_pico = 0 WHERE pool_id = '{POOL}'", "spent_pico differs"),
-        (f"UPDATE dp_pool SET cap_pico = cap_pico + 1 WHERE pool_id = '{POOL}'", "cap_pico differs"),
-        ("UPDATE dp_posting SET amount_pico = amount_pico + 1 WHERE seq = 6", "entry 6: its postings"),
+        (
+            f"UPDATE dp_pool SET cap_pico = 4 * cap_pico WHERE pool_id = '{POOL}'",
+            "cap_pico differs",
+        ),
+        (
+            "UPDATE dp_posting SET amount_pico = amount_pico + 1 WHERE seq = 6",
+            "entry 6: its postings",
+        ),
         ("DELETE FROM dp_posting WHERE seq = 6", "entry 6: its postings"),
         ("UPDATE dp_charge SET state = 'void' WHERE state = 'reserved'", "state differs"),
         ("DELETE FROM dp_charge WHERE state = 'denied'", "journalled and gone"),
