@@ -7,6 +7,7 @@ named queries with their errors, and the lineage down to the sealed ledger entry
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 from typing import Any
 
@@ -58,8 +59,7 @@ def data_package(
     if dataset.publisher:
         body["contributors"] = [_contributor(dataset)]
     if dataset.licence or dataset.licence_url:
-        licence = {"name": dataset.licence, "path": dataset.licence_url}
-        body["licenses"] = [{key: value for key, value in licence.items() if value}]
+        body["licenses"] = [_licence(dataset)]
     if dataset.citation:
         body["sources"] = [{"title": dataset.citation}]
     body["resources"] = _resources(report, files)
@@ -82,6 +82,16 @@ def _contributor(dataset: DatasetFacts) -> dict[str, Any]:
     elif dataset.contact.startswith("http"):
         contributor["path"] = dataset.contact
     return contributor
+
+
+def _licence(dataset: DatasetFacts) -> dict[str, str]:
+    """Identifiers stand as names, sentences as titles; the profile wants a name or a path."""
+    licence = {"path": dataset.licence_url} if dataset.licence_url else {}
+    if re.fullmatch(r"[-a-zA-Z0-9._]+", dataset.licence):
+        return {"name": dataset.licence, **licence}
+    if dataset.licence:
+        licence["title"] = dataset.licence
+    return licence if dataset.licence_url else {"name": "other", **licence}
 
 
 def _resources(report: ReportInput, files: dict[str, FileFacts]) -> list[dict[str, Any]]:

@@ -39,7 +39,9 @@ def text(value: str) -> str:
 
     Privacy: post-processing.
     """
-    return re.sub(r"([\\`*_{}\[\]<>()#+!|&~])", r"\\\1", visible(value))
+    shown = re.sub(r"([\\`*\[\]<>#|&~])", r"\\\1", visible(value))
+    # Between letters an underscore means nothing to Markdown, and names are full of them.
+    return re.sub(r"(?<![^\W_])_|_(?![^\W_])", r"\\_", shown)
 
 
 def _opening(report: ReportInput) -> str:

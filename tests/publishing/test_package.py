@@ -176,6 +176,24 @@ def test_the_variant_follows_the_parameters(facts, name, tmp_path):
     assert not (built.path / "SHA256SUMS.sig").exists()
 
 
+@pytest.mark.parametrize(
+    ("licence", "url", "stated"),
+    [
+        ("CC-BY-4.0", "", {"name": "CC-BY-4.0"}),
+        ("CC-BY-4.0", "https://x.org/l", {"name": "CC-BY-4.0", "path": "https://x.org/l"}),
+        ("", "https://x.org/l", {"path": "https://x.org/l"}),
+        ("Public extract; see terms", "", {"name": "other", "title": "Public extract; see terms"}),
+        ("See terms", "https://x.org/l", {"path": "https://x.org/l", "title": "See terms"}),
+        ("", "", None),
+    ],
+)
+def test_a_licence_is_a_name_or_an_address_and_a_sentence_a_title(licence, url, stated, tmp_path):
+    facts = report(rows=20)
+    facts = replace(facts, dataset=replace(facts.dataset, licence=licence, licence_url=url))
+    built = build_package(tmp_path / "p", PackageInput(facts, decoded(facts), LINEAGE))
+    assert manifest(built).get("licenses") == (None if stated is None else [stated])
+
+
 def test_dcat_points_at_the_files(package):
     body = json.loads((package.path / "dcat.jsonld").read_text(encoding="utf-8"))
     for part in body["dcat:distribution"]:
