@@ -21,6 +21,8 @@ class LedgerUnavailable(LedgerError):
     Privacy: ledger only.
     """
 
+    retry_helps = True
+
 
 class LedgerRefused(LedgerError):
     """A guard inside the database (a CHECK, a trigger, a missing privilege) stopped the write.

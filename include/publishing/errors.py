@@ -11,8 +11,6 @@ class PublishError(CuSynError):
     Privacy: post-processing.
     """
 
-    retryable = False
-
 
 class DestinationUnavailableError(PublishError):
     """The destination did not answer or is full; the same call may succeed later.
@@ -20,7 +18,7 @@ class DestinationUnavailableError(PublishError):
     Privacy: post-processing.
     """
 
-    retryable = True
+    retry_helps = True
 
 
 class DestinationDeniedError(PublishError):

@@ -6,6 +6,7 @@ inside the tasks only.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -39,16 +40,42 @@ def release_dags() -> dict[str, DAG]:
     Privacy: ledger only.
     """
     config_dir = load_settings().config_dir
-    dags = (_dag_of_file(path, config_dir) for path in list_release_files(config_dir))
+    releases: dict[str, tuple[ReleaseConfig, Path]] = {}
+    faults: list[tuple[str, str]] = []
+    # A file named after its release comes first: a copy of it, not yet renamed, is the one at fault.
+    for path, release in sorted(_readable(config_dir, faults), key=_is_copy):
+        if release.release in releases:
+            other = releases[release.release][1].name
+            faults.append((path.stem, _declared_twice(path.name, release.release, other)))
+        else:
+            releases[release.release] = (release, path)
+    dags = [release_dag(release, path) for release, path in releases.values()]
+    for stem, sentence in faults:
+        name = f"{stem}.file" if stem in releases else stem  # never in another release's place
+        dags.append(configuration_error_dag(name, sentence))
     return {dag.dag_id: dag for dag in dags}
 
 
-def _dag_of_file(path: Path, config_dir: Path) -> DAG:
-    try:
-        release = load_checked(path, config_dir).release
-    except CuSynError as error:
-        return configuration_error_dag(path.stem, str(error))
-    return release_dag(release, path)
+def _readable(
+    config_dir: Path, faults: list[tuple[str, str]]
+) -> Iterator[tuple[Path, ReleaseConfig]]:
+    for path in list_release_files(config_dir):
+        try:
+            yield path, load_checked(path, config_dir).release
+        except CuSynError as error:
+            faults.append((path.stem, str(error)))
+
+
+def _is_copy(found: tuple[Path, ReleaseConfig]) -> tuple[bool, str]:
+    path, release = found
+    return path.stem != release.release, path.name
+
+
+def _declared_twice(file: str, release: str, other: str) -> str:
+    return (
+        f"releases/{file}: release: {release!r} is already declared in releases/{other}; "
+        "give it another name"
+    )
 
 
 def release_dag(release: ReleaseConfig, path: Path) -> DAG:

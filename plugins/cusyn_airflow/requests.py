@@ -22,6 +22,10 @@ SCHEDULED_RUN_TYPES = {"scheduled", "asset_triggered"}
 # budgets.yaml calls that person `local`.
 LOCAL_ACTOR = "local"
 
+# Names with a meaning of their own in budgets.yaml or in the journal: somebody who logs in to
+# Airflow under one of them gets none of its rights.
+NOT_A_USER = {LOCAL_ACTOR, "dag_test", "scheduler", "unknown"}
+
 
 def release_run(request: dict[str, Any], context: Context) -> ReleaseRun:
     """Read the declarations the request names and join them with the run's own facts.
@@ -98,6 +102,17 @@ def _filled_form(form: dict[str, str]) -> dict[str, Any]:
 
 def _actor(triggering_user: str | None, scheduled: bool) -> str:
     """Return who asked, as Airflow authenticated them; the run's conf is never consulted."""
-    if triggering_user == "dag_test":
+    in_process = _in_process()
+    if in_process and triggering_user == "dag_test":
         return LOCAL_ACTOR
+    if not in_process and triggering_user in NOT_A_USER:  # an Airflow user of such a name is nobody's stand-in
+        return f"{triggering_user} (Airflow user)"
     return triggering_user or ("scheduler" if scheduled else "unknown")
+
+
+def _in_process() -> bool:
+    """Tell whether this task runs in the process of whoever started it, as in `dag.test()`."""
+    from airflow.sdk.execution_time import task_runner
+
+    comms = getattr(task_runner, "SUPERVISOR_COMMS", None)
+    return type(comms).__name__ == "InProcessSupervisorComms"

@@ -35,7 +35,7 @@ def test_a_403_says_what_to_grant(proxy, bucket, store, package):
     with pytest.raises(DestinationDeniedError, match="refused access") as fault:
         target.publish(package.path)
     assert "give the connection's key permission" in one_sentence(fault.value)
-    assert not fault.value.retryable
+    assert not fault.value.retry_helps
     assert visible_releases(S3Target(bucket, "p", parameters(store))) == {}
 
 
@@ -51,7 +51,7 @@ def test_a_store_that_does_not_answer_in_time(proxy, bucket, package):
     target = S3Target(bucket, "p", parameters(proxy.address, read_timeout=0.3))
     with pytest.raises(DestinationUnavailableError, match="did not answer in time") as fault:
         target.publish(package.path)
-    assert fault.value.retryable
+    assert fault.value.retry_helps
     one_sentence(fault.value)
 
 

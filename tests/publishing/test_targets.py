@@ -75,7 +75,7 @@ def test_other_content_at_the_same_place_is_refused(new_target, package):
     with pytest.raises(DestinationConflictError, match="exists with other content") as fault:
         new_target().publish(package.path)
     assert "data.csv" in str(fault.value)
-    assert not fault.value.retryable
+    assert not fault.value.retry_helps
     assert target._read(f"{prefix}data.csv") == b"forged"
 
 
