@@ -103,9 +103,11 @@ def as_text(array: pa.Array) -> pa.Array:
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         values = [None if v is None else v.decode("utf-8", "replace") for v in array.to_pylist()]
         return pa.array(values, pa.string())
-    if pa.types.is_nested(kind):
-        return pa.array(["?"] * len(array), pa.string())
-    return pc.cast(array, pa.string())
+    try:
+        return pc.cast(array, pa.string())
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):  # lists, blocks, durations
+        texts = [None if v is None else str(v) for v in array.to_pylist()]
+        return pa.array(texts, pa.string())
 
 
 def _float_text(array: pa.Array) -> pa.Array:

@@ -272,3 +272,17 @@ def _as_csv(series: pd.Series[Any]) -> list[str | None]:
     return [
         None if pd.isna(v) else v.isoformat() if hasattr(v, "isoformat") else str(v) for v in series
     ]
+
+
+def test_storage_that_no_type_declares_becomes_text_and_never_an_error() -> None:
+    column = {"type": "category", "values": ["1:00:00", "x"], "outside": "other"}
+    odd = [
+        pa.array([dt.timedelta(hours=1), None]),
+        pa.array([["a"], None]),
+        pa.array([{"a": 1}, None]),
+        pa.array([dt.time(1), None]),
+        pa.array([None, None]),
+        pa.array([b"\xff", b"x"]),
+    ]
+    for array in odd:
+        assert len(codes_of(pa.table({"a": array}), column)) == 2
