@@ -220,6 +220,10 @@ def test_postgresql_is_streamed_and_never_written(tmp_path: Path, postgres: str)
     write = "with x as (insert into people values ('b', 1) returning *) select * from x"
     with pytest.raises(SourceError, match="failed"):
         read(tmp_path, conn_id="db", query=write, sql=sql)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("create sequence ticket")  # a rollback does not undo its use
+    with pytest.raises(SourceError, match="failed"):
+        read(tmp_path, conn_id="db", query="select nextval('ticket') as n", sql=sql)
     with engine.connect() as connection:
         assert connection.exec_driver_sql("select count(*) from people").scalar() == 70_000
     engine.dispose()
