@@ -16,6 +16,11 @@ def text(page: Path | str) -> str:
     return (ROOT / page).read_text(encoding="utf-8")
 
 
+def flat(page: Path | str) -> str:
+    """Return a page with its line breaks as blanks, to look for phrases."""
+    return " ".join(text(page).split())
+
+
 def prose(page: Path | str) -> str:
     """Return a page without its fenced blocks."""
     return FENCE.sub("", text(page))

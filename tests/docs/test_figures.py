@@ -13,7 +13,7 @@ from include.budget.ledger import LIFETIME
 from include.config.columns import MAX_LEVELS
 from include.synthesis.options import MAX_MODEL_MB
 from include.synthesis.plan import MIN_EPSILON_PICO
-from tests.docs.pages import section, text
+from tests.docs.pages import flat, section, text
 
 GUARANTEE, MECHANISMS = "docs/guarantee.md", "docs/mechanisms.md"
 
@@ -89,8 +89,8 @@ def test_budget_eval_in_floats() -> None:
 
 
 def test_limits_that_are_quoted() -> None:
-    assert f"{MAX_LEVELS:,} levels" in text("docs/known-limitations.md")
-    assert f"{MAX_LEVELS:,} levels" in text("docs/configuration.md")
+    assert f"{MAX_LEVELS:,} levels" in flat("docs/known-limitations.md")
+    assert f"{MAX_LEVELS:,} levels" in flat("docs/configuration.md")
     assert LIFETIME.days == 7
-    assert "seven days" in text("docs/steward-guide.md")
+    assert "seven days" in flat("docs/steward-guide.md")
     assert f"| `max_model_mb` | both | {MAX_MODEL_MB.default} |" in text(MECHANISMS)

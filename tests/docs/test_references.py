@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import PAGES, ROOT, anchors, code_spans, links, prose, text
+from tests.docs.pages import PAGES, ROOT, anchors, code_spans, links, prose, section, text
 
 ids = [str(page.relative_to(ROOT)) for page in PAGES]
 each_page = pytest.mark.parametrize("page", PAGES, ids=ids)
@@ -133,3 +133,38 @@ def test_pages_are_plain(page: Path) -> None:
     body = text(page)
     assert not re.search("[\U0001f000-\U0001faff\u2600-\u27bf]", body)
     assert not re.search(r"(?<![\w.<])/(?:home|root|tmp|Users|work|mnt)/", body)
+
+
+@lru_cache
+def sentences() -> str:
+    """Return every text the product can say, what it fills in left out."""
+    said = []
+    for path in [*(ROOT / "include").rglob("*.py"), *(ROOT / "plugins").rglob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                said.append(node.value)
+            if isinstance(node, ast.JoinedStr):
+                parts = [
+                    one.value if isinstance(one, ast.Constant) else "\0" for one in node.values
+                ]
+                said.append("".join(map(str, parts)))
+    return "\n".join(said)
+
+
+def test_quoted_sentences_are_said() -> None:
+    """The table of faults in the steward's guide quotes what the product really says."""
+    table = section("docs/steward-guide.md", "5. Read a refusal").split("The usual ones:")[1]
+    quoted = re.findall(r"^\| `(.*?)`", table, re.MULTILINE)[1:]  # the first row names files
+    assert len(quoted) >= 5
+    for sentence in quoted:
+        for part in re.split(r"\.\.\.", sentence):
+            assert part.strip() in sentences(), f"{part!r} is said nowhere"
+
+
+@each_page
+def test_tables_have_equal_rows(page: Path) -> None:
+    width = 0
+    for line in prose(page).splitlines():
+        cells = len(re.findall(r"(?<!\\)\|", line)) if line.startswith("|") else 0
+        assert not (width and cells) or cells == width, line
+        width = cells
