@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 MEASURE_PART = Fraction(9, 10)
 DEFAULT_INTEREST_SHARE = Fraction(3, 10)
 ROUNDS_PER_COLUMN = 16
+ROUNDS_PER_COLUMN_WITH_INTEREST = 8
+"""The interest queries take budget from the rounds; fewer and better ones then serve both ends."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ class Aim(Synthesizer):
     option_specs: ClassVar[dict[str, Option]] = {
         "rounds": Option(
             None,
-            "rounds the budget is first divided by; 16 a column by default",
+            "rounds the budget is first divided by; 16 a column, or 8 with interest queries",
             low=1,
             high=10_000,
             whole=True,
@@ -144,10 +146,11 @@ class Aim(Synthesizer):
         check_interest_fits(task, options["max_model_mb"])
         share = options["interest_share"]
         columns = len(task.domain)
+        each = ROUNDS_PER_COLUMN_WITH_INTEREST if task.interest else ROUNDS_PER_COLUMN
         return _Layout(
             task=task,
             share=DEFAULT_INTEREST_SHARE if share is None else Fraction(str(share)),
-            rounds=max(columns + 1, options["rounds"] or ROUNDS_PER_COLUMN * columns),
+            rounds=max(columns + 1, options["rounds"] or each * columns),
         )
 
     def _policy(self, plan: Plan, earlier: Sequence[NoisyMarginal]) -> Policy:
@@ -167,7 +170,9 @@ class _AimPolicy(Policy):
         self._max_mb: float = options["max_model_mb"]
         self._open_queries = list(plan.task.interest)
         self._open_columns = list(plan.task.domain)
-        self._closure = downward_closure(plan.task)
+        self._weights = downward_closure(plan.task)
+        for query in plan.task.interest:  # a round on what is measured by itself would be wasted
+            self._weights.pop(query, None)
         self._sigma: float = self._parameters["sigma_start"]
         self._epsilon: float = self._parameters["epsilon_start"]
         self._last: Clique | None = None  # selected, and not yet looked at for annealing
@@ -226,6 +231,8 @@ class _AimPolicy(Policy):
             self._epsilon = selection_epsilon_within((1 - MEASURE_PART) * left, 1)
         used = 1 - (left - _cost(self._sigma, self._epsilon, rows)) / max(self._block, left)
         candidates = self._candidates(float(used))
+        if not candidates:
+            return None
         events = (
             ExponentialMechanism(self._epsilon, "selection"),
             Gaussian(self._sigma, rows, "selected"),
@@ -235,7 +242,7 @@ class _AimPolicy(Policy):
     def _candidates(self, used: float) -> list[Clique]:
         """Keep the candidates that leave the model within the share of memory due by now."""
         limit = max(self._fitter.sizer.size_mb, self._max_mb * used)
-        return self._fitter.admissible(list(self._closure), limit)
+        return self._fitter.admissible(list(self._weights), limit)
 
     def _select_and_measure(self, turn: OpenRound, candidates: list[Clique]) -> None:
         expected = self._fit().marginals(candidates)
@@ -243,7 +250,7 @@ class _AimPolicy(Policy):
             candidates,
             [expected[clique] for clique in candidates],
             [noise_l1(self._sigma, self._task.cells(clique)) for clique in candidates],
-            [self._closure[clique] for clique in candidates],
+            [self._weights[clique] for clique in candidates],
         )
         turn.measure(self._fitter.settle(candidates[index]), "selected")
 
