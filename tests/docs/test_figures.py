@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import pytest
 
@@ -11,6 +12,12 @@ from include.accounting.accountant import MIN_ZCDP_CHARGE_PICO
 from include.accounting.amounts import DELTA_EXPONENTS
 from include.budget.ledger import LIFETIME
 from include.config.columns import MAX_LEVELS
+from include.synthesis.mechanisms.aim import (
+    DEFAULT_INTEREST_SHARE,
+    ROUNDS_PER_COLUMN,
+    ROUNDS_PER_COLUMN_WITH_INTEREST,
+)
+from include.synthesis.mechanisms.mwem_pgm import MEASURE_PART, TOTAL_PART
 from include.synthesis.options import MAX_MODEL_MB
 from include.synthesis.plan import MIN_EPSILON_PICO
 from tests.docs.pages import flat, section, text
@@ -94,3 +101,14 @@ def test_limits_that_are_quoted() -> None:
     assert LIFETIME.days == 7
     assert "seven days" in flat("docs/steward-guide.md")
     assert f"| `max_model_mb` | both | {MAX_MODEL_MB.default} |" in text(MECHANISMS)
+
+
+def test_defaults_that_are_quoted() -> None:
+    rounds = (
+        f"{ROUNDS_PER_COLUMN} a column, {ROUNDS_PER_COLUMN_WITH_INTEREST} with interest queries"
+    )
+    assert rounds in flat(MECHANISMS)
+    assert f"aim: {float(DEFAULT_INTEREST_SHARE)} |" in text(MECHANISMS)
+    assert (MEASURE_PART, TOTAL_PART) == (Fraction(9, 10), Fraction(1, 100))
+    assert "`a` = 9/10 goes to measuring" in flat(GUARANTEE)
+    assert "`t` is 1/100 if a noisy row count is bought" in flat(GUARANTEE)
