@@ -16,6 +16,10 @@ class PeriodMissing(CuSynError):
     """A run without a logical date did not say which period it releases."""
 
 
+class ReservationVoid(CuSynError):
+    """This run's reservation was given back before anything was measured."""
+
+
 def budget_eval(run: ReleaseRun, place: Workplace, snapshot_id: str | None) -> Charge:
     """Reserve what the release will cost in every pool it draws on, or record why not.
 
@@ -28,6 +32,7 @@ def budget_eval(run: ReleaseRun, place: Workplace, snapshot_id: str | None) -> C
     Raises:
         NotAllowed: the actor may not ask for this requester.
         PeriodMissing: the run names no period.
+        ReservationVoid: the run's reservation has expired.
         CuSynError: the ledger refused to consider the request; nothing was charged.
 
     Source: CuSyn, Algorithms 1 and 2.
@@ -43,4 +48,10 @@ def budget_eval(run: ReleaseRun, place: Workplace, snapshot_id: str | None) -> C
             "with a logical date or fill in the field 'period'"
         )
     prices = cost_of(synthesis_task(run), run.release.mechanism, delta_exponent_of(run))
-    return place.ledger.reserve(budget_request(run, snapshot_id), prices)
+    charge = place.ledger.reserve(budget_request(run, snapshot_id), prices)
+    if charge.state == "void":
+        raise ReservationVoid(
+            f"charge {charge.charge_id} of this run was given back ({charge.note}); trigger a new "
+            "run to ask again"
+        )
+    return charge

@@ -27,13 +27,18 @@ class Desk:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.transcript = folder / "transcript.json"
         self.codes = folder / "synthetic.npy"
         self.table = folder / "synthetic.parquet"
         self.errors = folder / "interest_errors.json"
         self.report_html = folder / "report.html"
         self.report_json = folder / "report.json"
+        self.approval = folder / "approval.json"
         self.package = folder / "package"
+
+    def transcript(self, digest: str) -> Path:
+        """Return the place of a transcript; named by its digest, so that a process which lost its
+        right to read can never overwrite the sealed one."""
+        return self.folder / f"transcript-{digest}.json"
 
     def write(self, path: Path, data: bytes) -> str:
         """Write a file durably, replacing it at once; returns its SHA-256."""

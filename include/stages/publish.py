@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from include.errors import CuSynError
 from include.stages import facts
+from include.stages.approval import require_approval
 from include.stages.desk import Desk
 from include.stages.ledger import witness
 from include.stages.run import ReleaseRun, Workplace, paid_charge
@@ -56,6 +57,7 @@ def publish(
             f"charge {charge.charge_id} is {charge.state}: only a sealed measurement that passed "
             "quality_check is published; run the stages before this one"
         )
+    require_approval(run, charge, desk)
     package = _package(run, place, charge, desk)
     target = target_for(run.release.publish.uri, base=place.settings.project_root, s3=s3)
     place.ledger.begin_publishing(charge.charge_id, fence=charge.fence)

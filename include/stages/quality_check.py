@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from include.errors import CuSynError
@@ -75,7 +77,10 @@ def _report(run: ReleaseRun, place: Workplace, charge: Charge, desk: Desk) -> Re
     if desk.report_json.exists():
         return read_report(desk.report_json)
     report = _judge(run, place, charge, desk)
-    write_report(desk.folder, report)
+    with tempfile.TemporaryDirectory(dir=desk.folder) as draft:
+        html, twin = write_report(Path(draft), report)
+        desk.write(desk.report_html, html.read_bytes())
+        desk.write(desk.report_json, twin.read_bytes())  # last: its presence says that all is there
     return report
 
 

@@ -90,6 +90,8 @@ def synthesize(run: ReleaseRun, place: Workplace) -> Synthesized:
     Privacy: reads raw data through the spending primitives; every event is paid for beforehand.
     """
     charge = paid_charge(run, place)
+    if charge.state == "forfeited":
+        raise Forfeited(_forfeited(charge))
     desk = Desk(place.desk(charge.charge_id))
     plan = _plan(run, charge)
     if charge.transcript_digest is None:
@@ -116,12 +118,13 @@ def sealed_transcript(charge: Charge, desk: Desk) -> Transcript:
     """
     from include.synthesis.transcript import Transcript
 
-    if not desk.transcript.exists():
+    sealed = desk.transcript(charge.transcript_digest or "")
+    if not sealed.exists():
         raise CuSynError(
             f"charge {charge.charge_id}: its sealed transcript is missing from the work folder; "
             "restore that folder from its backup, since it is never measured again"
         )
-    transcript = Transcript.from_bytes(desk.transcript.read_bytes())
+    transcript = Transcript.from_bytes(sealed.read_bytes())
     if transcript.digest != charge.transcript_digest:
         raise CuSynError(
             f"charge {charge.charge_id}: the transcript in the work folder is not the sealed one; "
@@ -159,7 +162,7 @@ def _measure(
     transcript = synthesizer(plan.mechanism).measure(
         table, plan, JournalledRounds(place.ledger, opened, desk), **resume_from
     )
-    desk.write(desk.transcript, transcript.to_bytes())
+    desk.write(desk.transcript(transcript.digest), transcript.to_bytes())
     place.ledger.seal(opened, transcript.digest)
     return transcript
 
@@ -180,15 +183,19 @@ def _open_or_resume(
     answers = _answers(rounds, desk)
     if answers is None:
         place.ledger.forfeit(charge.charge_id, "the noisy answers of its rounds cannot be read")
-        raise Forfeited(
-            f"charge {charge.charge_id}: it was opened, but its noisy answers cannot be read; "
-            "the budget stays spent. Release this data under a new period"
-        )
+        raise Forfeited(_forfeited(charge))
     opened = place.ledger.resume(
         charge.charge_id, attempt=_attempt(run, charge), last_round=charge.rounds_answered
     )
     unanswered = [turn.events for turn in rounds if turn.number > charge.rounds_answered]
     return opened, {"resume_from": answers, "interrupted": unanswered}
+
+
+def _forfeited(charge: Charge) -> str:
+    return (
+        f"charge {charge.charge_id}: it was opened, but its noisy answers cannot be read; the "
+        "budget stays spent. Release this data under a new period"
+    )
 
 
 @dataclass(frozen=True)

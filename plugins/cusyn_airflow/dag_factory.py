@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pendulum
-from airflow.sdk import DAG, Asset, Param
+from airflow.sdk import DAG, Asset, BaseOperator, Param
 
 from cusyn_airflow.operators.budget_eval import BudgetEvalOperator
 from cusyn_airflow.operators.configuration_error import ConfigurationErrorOperator
@@ -42,7 +42,7 @@ def release_dags() -> dict[str, DAG]:
     config_dir = load_settings().config_dir
     releases: dict[str, tuple[ReleaseConfig, Path]] = {}
     faults: list[tuple[str, str]] = []
-    # A file named after its release comes first: a copy of it, not yet renamed, is the one at fault.
+    # A file named after its release comes first: a copy of it, not renamed, is the one at fault.
     for path, release in sorted(_readable(config_dir, faults), key=_is_copy):
         if release.release in releases:
             other = releases[release.release][1].name
@@ -81,8 +81,6 @@ def _declared_twice(file: str, release: str, other: str) -> str:
 def release_dag(release: ReleaseConfig, path: Path) -> DAG:
     """Return the DAG of one release file."""
     request = {"file": path.name, "period": PERIOD}
-    if release.partition is not None:
-        request["partition_value"] = str(release.partition.value)
     with DAG(
         dag_id=f"release__{release.release}",
         description=release.title or f"Synthetic release of {release.dataset}",
@@ -102,12 +100,12 @@ def release_dag(release: ReleaseConfig, path: Path) -> DAG:
             )
         },
     ) as dag:
-        pipeline(request, release_name=release.release)
+        pipeline(request, release_name=release.release, approval=release.approval == "required")
     return dag
 
 
-def pipeline(request: dict[str, Any], *, release_name: str) -> None:
-    """Chain the six stages inside the DAG at hand."""
+def pipeline(request: dict[str, Any], *, release_name: str, approval: bool = False) -> None:
+    """Chain the six stages inside the DAG at hand, with an approval before the last if declared."""
     load = LoadOperator(task_id="load", request=request)
     validate = ValidateOperator(task_id="validate", request=request)
     budget = BudgetEvalOperator(task_id="budget_eval", request=request)
@@ -115,7 +113,14 @@ def pipeline(request: dict[str, Any], *, release_name: str) -> None:
     quality = QualityCheckOperator(task_id="quality_check", request=request)
     asset = Asset(name=f"release/{release_name}", uri=f"cusyn://releases/{release_name}")
     publish = PublishOperator(task_id="publish", request=request, outlets=[asset])
-    _ = load >> validate >> budget >> synthesize >> quality >> publish
+    _ = load >> validate >> budget >> synthesize >> quality
+    _ = quality >> _approval(request) >> publish if approval else quality >> publish
+
+
+def _approval(request: dict[str, Any]) -> BaseOperator:
+    from cusyn_airflow.operators.approval import ReleaseApprovalOperator
+
+    return ReleaseApprovalOperator(task_id="approve", request=request)
 
 
 def configuration_error_dag(stem: str, sentence: str) -> DAG:

@@ -71,20 +71,17 @@ def read_release(request: dict[str, Any], config_dir: Path) -> ReleaseConfig:
 
     Raises:
         ConfigError: naming file or form field, and the fix.
+        PeriodError: the run's period is none of the release's dates.
 
     Privacy: ledger only.
     """
     from include.config.loader import load_checked, parse_request
+    from include.stages.period import for_period
 
     if "form" in request:
         return parse_request(_filled_form(request["form"]), config_dir)
     release = load_checked(config_dir / "releases" / request["file"], config_dir).release
-    if release.partition is None:
-        return release
-    # The partition's value may be a template over the run ("{{ logical_date.year }}"): Airflow
-    # rendered it as part of the operator's request.
-    rendered = release.partition.model_copy(update={"value": request["partition_value"]})
-    return release.model_copy(update={"partition": rendered})
+    return for_period(release, str(request["period"]).strip())
 
 
 def _filled_form(form: dict[str, str]) -> dict[str, Any]:
@@ -105,7 +102,8 @@ def _actor(triggering_user: str | None, scheduled: bool) -> str:
     in_process = _in_process()
     if in_process and triggering_user == "dag_test":
         return LOCAL_ACTOR
-    if not in_process and triggering_user in NOT_A_USER:  # an Airflow user of such a name is nobody's stand-in
+    if not in_process and triggering_user in NOT_A_USER:
+        # An Airflow user of such a name is nobody's stand-in.
         return f"{triggering_user} (Airflow user)"
     return triggering_user or ("scheduler" if scheduled else "unknown")
 

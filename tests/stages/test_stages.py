@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from include.budget.errors import IdempotencyConflict
+from include.errors import CuSynError
 from include.publishing.verify import sound, verify_package
-from include.stages.budget_eval import PeriodMissing, budget_eval
+from include.stages.approval import NotApproved, approve, is_decided, reject
+from include.stages.budget_eval import PeriodMissing, ReservationVoid, budget_eval
 from include.stages.ledger import last_verification, verify_ledger
 from include.stages.load import load
 from include.stages.publish import publish
@@ -179,7 +181,7 @@ def test_a_failed_gate_withholds_and_stays_spent(place, make_run):
     with pytest.raises(Withheld, match="what was spent stays spent"):
         quality_check(run, place)
     assert place.reader.charge(charge.charge_id).state == "withheld"
-    with pytest.raises(Exception, match="withheld"):
+    with pytest.raises(CuSynError, match="withheld"):
         publish(run, place)
     assert not (place.settings.project_root / "releases").exists()
 
@@ -190,3 +192,49 @@ def test_the_manifest_names_the_sealed_entry(place, make_run):
     found = place.reader.charge(charge.charge_id)
     lineage = manifest["dp"]["lineage"]
     assert (lineage["entry_seq"], lineage["entry_hash"]) == (found.sealed_seq, found.sealed_hash)
+
+
+def test_a_process_that_lost_its_right_never_replaces_the_sealed_transcript(place, make_run):
+    charge = opened(place, make_run)
+    made = synthesize(make_run(attempt=2), place)
+    desk = place.settings.work_dir / charge.charge_id
+    (desk / f"transcript-{'0' * 64}.json").write_text("what a zombie left")
+    assert synthesize(make_run(attempt=3), place).transcript_digest == made.transcript_digest
+
+
+def test_publishing_waits_for_a_second_person(place, make_run):
+    edit(place, "rows: 200", "rows: 200\napproval: required")
+    run = make_run()
+    budget_eval(run, place, load(run, place))
+    synthesize(run, place)
+    quality_check(run, place)
+    with pytest.raises(NotApproved, match="none is recorded"):
+        publish(run, place)
+    with pytest.raises(NotApproved, match="cannot approve it"):
+        approve(run, place, "anna")
+    assert not is_decided(run, place)
+    approve(run, place, "berta")
+    assert is_decided(run, place)
+    assert publish(run, place).release_id
+
+
+def test_a_rejection_withholds_for_good(place, make_run):
+    run = make_run()
+    charge = budget_eval(run, place, load(run, place))
+    synthesize(run, place)
+    quality_check(run, place)
+    reject(run, place, "berta")
+    found = place.reader.charge(charge.charge_id)
+    assert (found.state, found.note) == ("withheld", "berta rejected its publication")
+    with pytest.raises(CuSynError, match="withheld"):
+        publish(run, place)
+
+
+def test_an_expired_reservation_asks_for_a_new_run(place, make_run):
+    run = make_run()
+    charge = budget_eval(run, place, load(run, place))
+    place.ledger.void(charge.charge_id, "nobody opened it in time")
+    with pytest.raises(ReservationVoid, match="trigger a new run"):
+        budget_eval(run, place, charge.snapshot_id)
+    again = budget_eval(make_run(run_id="run-2"), place, charge.snapshot_id)
+    assert again.state == "reserved"

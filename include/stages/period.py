@@ -1,0 +1,66 @@
+"""A release file applied to one period: its dates are checked, its partition is filled in.
+
+The partition follows from the period alone, never from when or how the run was started: one period,
+one part of the data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+from typing import TYPE_CHECKING
+
+from include.errors import CuSynError
+
+if TYPE_CHECKING:
+    from include.config.requests import ReleaseConfig
+
+
+class PeriodError(CuSynError):
+    """The period named for a run does not fit its release."""
+
+
+def for_period(release: ReleaseConfig, period: str) -> ReleaseConfig:
+    """Check a period against the schedule's dates and fill in the partition's value.
+
+    Args:
+        release: the release file.
+        period: e.g. `1994-12-31`.
+
+    Returns:
+        The release with its partition's value for this period. In the file it may be a template
+        over `period`, `ds` and, where the period is a date, `logical_date`.
+
+    Raises:
+        PeriodError: the period is none of the declared dates, or the template does not fit it.
+
+    Privacy: ledger only.
+    """
+    dates = getattr(release.schedule, "dates", None)
+    if dates is not None and period not in {date.isoformat() for date in dates}:
+        known = ", ".join(date.isoformat() for date in dates)
+        raise PeriodError(
+            f"release {release.release}: period {period or '(none)'} is none of its dates "
+            f"({known}); trigger it with one of them as logical date or period"
+        )
+    if release.partition is None or "{" not in release.partition.value:
+        return release
+    value = _fill(release, release.partition.value, period)
+    partition = release.partition.model_copy(update={"value": value})
+    return release.model_copy(update={"partition": partition})
+
+
+def _fill(release: ReleaseConfig, template: str, period: str) -> str:
+    from jinja2 import StrictUndefined, TemplateError
+    from jinja2.sandbox import SandboxedEnvironment
+
+    names: dict[str, object] = {"period": period, "ds": period}
+    with contextlib.suppress(ValueError):  # a template that needs the date then says so below
+        names["logical_date"] = dt.datetime.fromisoformat(period)
+    try:
+        return SandboxedEnvironment(undefined=StrictUndefined).from_string(template).render(names)
+    except TemplateError as fault:
+        raise PeriodError(
+            f"release {release.release}: partition.value {template!r} cannot be filled in for "
+            f"period {period!r} ({fault}); use logical_date only with periods that are dates"
+        ) from None
