@@ -31,7 +31,8 @@ TAG = "cusyn"
 START = pendulum.datetime(1990, 1, 1, tz="UTC")
 # A retry costs nothing: every stage asks the ledger first (docs/ledger.md).
 DEFAULT_ARGS = {"retries": 2, "retry_delay": timedelta(seconds=30)}
-PERIOD = "{{ params.period or (logical_date | ds if logical_date else '') }}"
+# `dag_run`, since a run without a logical date has no such name in its templates at all.
+PERIOD = "{{ params.period or (dag_run.logical_date | ds if dag_run.logical_date else '') }}"
 
 
 def release_dags() -> dict[str, DAG]:

@@ -196,12 +196,12 @@ class Run:
     def __init__(self, rig: Rig, dag_id: str, run_id: str) -> None:
         self.rig, self.dag_id, self.run_id = rig, dag_id, run_id
 
-    def finish(self, *, until: str | None = None, limit: int = 40) -> Run:
+    def finish(self, *, until: str | None = None, limit: int = 40, dag: Any = None) -> Run:
         """Run what is due until the run has ended, or until a task has had one try more.
 
         A task that waits for its retry is not waited for: the clock is set on.
         """
-        dag = self.rig.parse()[self.dag_id]
+        dag = dag or self.rig.parse()[self.dag_id]
         for _ in range(limit):
             if (done := self._step(dag)) is None or until in done:
                 return self

@@ -71,7 +71,6 @@ def test_a_deleted_run_triggered_again_returns_the_release(rig: Rig) -> None:
 
 
 def test_a_second_run_of_the_period_returns_the_release(rig: Rig) -> None:
-    rig.declare(release={"partition": {"column": "year", "value": "2020"}})
     release = rig.release().xcom("publish")
     with nothing_changes(rig):
         again = rig.release(None, conf={"period": "2020-12-31"})
@@ -177,11 +176,9 @@ def test_a_zombie_cannot_seal(rig: Rig) -> None:
     paid_once(rig, run)
     with nothing_changes(rig):
         zombie.thaw()
-    assert run.state == "success" and all_ok(run)
 
 
 def test_another_run_of_the_period_waits_for_the_one_that_measures(rig: Rig) -> None:
-    rig.declare(release={"partition": {"column": "year", "value": "2020"}})
     first = rig.trigger().finish(until="budget_eval")
     Worker(first, "synthesize", at="begin_round", nth=2).wait_dead()
     other = rig.trigger(date=None, conf={"period": "2020-12-31"}).finish(until="synthesize")
@@ -305,4 +302,4 @@ def test_two_runs_draw_different_noise(rig: Rig) -> None:
 
 
 def _answers(transcript: Any) -> list[Any]:
-    return [m.counts.tolist() for turn in transcript.rounds for m in turn.measurements]
+    return [turn.to_payload()["marginals"] for turn in transcript.rounds]
