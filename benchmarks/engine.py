@@ -116,13 +116,19 @@ def run(name, domain, counts):
 
 
 def one_round(domain, measurements):
-    """Fit the same measurements from scratch with both backends."""
+    """Fit the same measurements from scratch with both backends, each twice.
+
+    The first fit of private-pgm compiles for the structure; the second finds it compiled, which a
+    mechanism that measures something new in every round never does.
+    """
     found = {}
     for backend in ("numpy", "private_pgm"):
         clock = Clock()
-        model = clock("fit", estimate, domain, measurements, iterations=1000, backend=backend)
-        found[backend] = {"cpu_s": round(clock.parts["fit"], 3), "half_chi_square": model.loss}
-    ratio = found["private_pgm"]["cpu_s"] / found["numpy"]["cpu_s"]
+        for turn in ("first", "second"):
+            model = clock(turn, estimate, domain, measurements, iterations=1000, backend=backend)
+        seconds = {f"{turn}_cpu_s": round(clock.parts[turn], 3) for turn in ("first", "second")}
+        found[backend] = {**seconds, "half_chi_square": model.loss}
+    ratio = found["private_pgm"]["first_cpu_s"] / found["numpy"]["first_cpu_s"]
     return {**found, "private_pgm_over_numpy": round(ratio, 1)}
 
 

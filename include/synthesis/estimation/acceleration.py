@@ -6,9 +6,9 @@ import numpy as np
 
 from include.synthesis.estimation.measurement import FloatArray
 
-MEMORY = 10
+MEMORY = 12
 """Steps remembered; more cost time and no longer save iterations."""
-_RIDGE = 1e-6  # relative; old steps are nearly parallel once the fit has almost converged
+_RIDGE = 1e-4  # relative; old steps are nearly parallel once the fit has almost converged
 _LEAST_RIDGE = 1e-300
 
 

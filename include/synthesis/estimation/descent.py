@@ -23,6 +23,8 @@ _LONGEST = 10.0
 away and empty a cell beyond recovery. Cut short, it also tells that the remembered steps are stale
 (a cell is dying, where the marginals stop answering in proportion): they are forgotten."""
 _GROW, _SHRINK = 1.5, 0.5
+_CUTS, _CUT = 2, 0.3
+"""Far from the minimum a combination goes in a good direction, only too far."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +72,7 @@ class Descent:
 
         Args:
             theta: where to start, shape (size,).
-            iterations: at most so many steps.
+            iterations: about so many evaluations at most (the last step may take two more).
             tolerance: stop when `WINDOW` steps lower the loss by no more than this.
 
         Returns:
@@ -97,8 +99,7 @@ class Descent:
         return Point(theta, marginals, *self._objective.evaluate(marginals))
 
     def advance(self, point: Point) -> Point:
-        """Try an accelerated step, or else a plain one; return the better of old and new."""
-        self.iterations += 1
+        """Take an accelerated step, or else a plain one; return the old point if it only rises."""
         accelerated = self._acceleration.ready
         if accelerated:
             move = self._acceleration.move(point.gradient, self._step)
@@ -107,19 +108,30 @@ class Descent:
         furthest = float(np.abs(move).max())
         if furthest > _LONGEST:
             move *= _LONGEST / furthest
-        found = self._evaluate(point, move)
-        better = found is not None and found.loss < point.loss
-        if not better or furthest > _LONGEST:
+        found = self._search(point, move, _CUTS if accelerated else 0)
+        if found is None or furthest > _LONGEST:
             self._acceleration.forget()
         if not accelerated:
-            self._step *= _GROW if better else _SHRINK
-        if found is None or not better:
+            self._step *= _SHRINK if found is None else _GROW
+        if found is None:
             return point
         self._acceleration.remember(
-            move, found.marginals - point.marginals, found.gradient - point.gradient
+            found.theta - point.theta,
+            found.marginals - point.marginals,
+            found.gradient - point.gradient,
         )
         self.conditionals, self._trial = self._trial, self.conditionals
         return found
+
+    def _search(self, point: Point, move: FloatArray, cuts: int) -> Point | None:
+        """Shorten a step until the loss falls; None if it does not."""
+        for _ in range(cuts + 1):
+            self.iterations += 1
+            found = self._evaluate(point, move)
+            if found is not None and found.loss < point.loss:
+                return found
+            move = move * _CUT
+        return None
 
     def _evaluate(self, point: Point, move: FloatArray) -> Point | None:
         if not self._plan.step(self.conditionals, move, self._trial):
