@@ -10,6 +10,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from include.errors import CuSynError
+
 PROJECT_ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -29,6 +31,7 @@ class Settings:
     checkpoints_dir: Path  # signed checkpoints of the ledger: outside the database on purpose
     releases_uri: str  # where manual releases are published: a folder or s3://bucket/prefix
     ledger_url: str  # SQLAlchemy URL of the ledger (the metadata database by default)
+    snapshot_days: float | None = None  # raw snapshots older than this are deleted; None keeps them
 
 
 def load_settings() -> Settings:
@@ -56,4 +59,20 @@ def load_settings() -> Settings:
         checkpoints_dir=place("CUSYN_CHECKPOINTS_DIR", var / "checkpoints"),
         releases_uri=env.get("CUSYN_RELEASES_URI", str(var / "releases")),
         ledger_url=env.get("CUSYN_LEDGER_URL", f"sqlite:///{var / 'airflow' / 'airflow.db'}"),
+        snapshot_days=_days(env.get("CUSYN_SNAPSHOT_DAYS", "")),
     )
+
+
+def _days(text: str) -> float | None:
+    if not text.strip():
+        return None
+    try:
+        days = float(text)
+    except ValueError:
+        days = -1.0
+    if not 0 < days < 100_000:
+        raise CuSynError(
+            "CUSYN_SNAPSHOT_DAYS is not a number of days; write such as 90, or leave it out to "
+            "keep raw snapshots"
+        )
+    return days

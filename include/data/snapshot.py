@@ -85,7 +85,8 @@ class SnapshotStore:
             facts: public facts of the source's form (column names, typed or not), kept beside it.
 
         Returns:
-            A reference; equal content gives an equal one.
+            A reference; equal content gives an equal one, also after its data were deleted or
+            damaged: then they are put back.
 
         Raises:
             FormatError: chunks differ in their columns, or the partition column is missing.
@@ -140,24 +141,36 @@ class SnapshotStore:
     def delete(self, snapshot_id: str) -> None:
         """Remove a snapshot's data; its commitment and nonce stay, so that an audit still works.
 
+        Loading the same content again brings the data back under the same id.
+
         Privacy: ledger only.
         """
-        meta = self._meta(snapshot_id)
+        self._meta(snapshot_id)
         (self._root / snapshot_id / _DATA).unlink(missing_ok=True)
-        (self._root / "known" / meta["mac"]).unlink(missing_ok=True)
+
+    def is_deleted(self, snapshot_id: str) -> bool:
+        """Tell whether a snapshot's data were removed.
+
+        Raises:
+            SnapshotError: there is no such snapshot.
+
+        Privacy: ledger only.
+        """
+        self._meta(snapshot_id)
+        return not (self._root / snapshot_id / _DATA).exists()
 
     def expired(self, max_age_days: float, *, now: float | None = None) -> list[str]:
         """Return the snapshots whose data are older than the retention rule allows.
 
         Args:
-            max_age_days: age in days, by the time of writing.
+            max_age_days: age in days, since the content was last loaded.
             now: seconds since the epoch; the clock when None.
 
         Privacy: ledger only.
         """
         limit = (time.time() if now is None else now) - max_age_days * 86_400
         old = [p.parent for p in self._root.glob(f"snap-*/{_DATA}")]
-        return sorted(p.name for p in old if json.loads((p / _META).read_text())["written"] < limit)
+        return sorted(p.name for p in old if (p / _META).stat().st_mtime < limit)
 
     def _write(
         self,
@@ -177,14 +190,13 @@ class SnapshotStore:
         digest.update(columns)
         known = self._known(mac.hexdigest())
         if known is not None:
-            return known
+            return self._put_back(known, draft / _DATA)
         nonce = secrets.token_bytes(32)
         meta = {
             "mac": mac.hexdigest(),
             "commitment": hashlib.sha256(nonce + digest.digest()).hexdigest(),
             "nonce": nonce.hex(),
             "file_mac": self._file_mac(draft / _DATA),
-            "written": time.time(),
             "facts": {**facts, "columns": names},
         }
         (draft / _META).write_text(json.dumps(meta))
@@ -206,11 +218,35 @@ class SnapshotStore:
             other = self._known(mac)
             if other is not None:
                 shutil.rmtree(self._root / snapshot_id, ignore_errors=True)
-                return other
-            note.replace(known / mac)  # a note left behind by deleted data
+                return self.open(other, check=False)
+            note.replace(known / mac)  # a note whose snapshot was removed by hand
         finally:
             note.unlink(missing_ok=True)
         return self.open(snapshot_id, check=False)
+
+    def _put_back(self, snapshot_id: str, data: Path) -> SnapshotRef:
+        """Return a known snapshot, with its data if they were deleted or are damaged."""
+        folder = self._root / snapshot_id
+        with contextlib.suppress(SnapshotError):
+            found = self.open(snapshot_id)
+            os.utime(folder / _META)  # its age counts from the last time it was loaded
+            return found
+        meta = {**self._meta(snapshot_id), "file_mac": self._file_mac(data)}
+        fresh = data.with_name(_META)
+        fresh.write_text(json.dumps(meta))
+        for path in (data, fresh):
+            _settle(path)
+            path.replace(folder / path.name)
+        return self.open(snapshot_id)
+
+    def _known(self, mac: str) -> str | None:
+        """Return the id under which content is known, if its description is still there."""
+        try:
+            snapshot_id = (self._root / "known" / mac).read_text()
+            self._meta(snapshot_id)
+        except (OSError, SnapshotError):
+            return None
+        return snapshot_id
 
     def _sweep(self) -> None:
         """Remove what a killed writer left behind; a draft of this day may still be written."""
@@ -218,12 +254,6 @@ class SnapshotStore:
             with contextlib.suppress(OSError):
                 if draft.stat().st_mtime < time.time() - 86_400:
                     shutil.rmtree(draft, ignore_errors=True)
-
-    def _known(self, mac: str) -> SnapshotRef | None:
-        try:
-            return self.open((self._root / "known" / mac).read_text())
-        except (OSError, SnapshotError):
-            return None
 
     def _meta(self, snapshot_id: str) -> dict[str, Any]:
         if not _ID.fullmatch(snapshot_id):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from include.stages.run import ReleaseRun, Workplace
+from include.stages.run import ReleaseRun, Workplace, earlier_charge
 from include.stages.store import snapshot_store
 from include.stages.task import schema_of
 
@@ -19,8 +19,12 @@ def validate(run: ReleaseRun, place: Workplace, snapshot_id: str) -> list[CheckR
     since a run that stops on them would tell something about them; a dataset declared `strict`
     stops all the same and says so in its manifests.
 
+    A finished charge was validated before it was paid for; once its raw data are deleted there is
+    nothing left to look at.
+
     Returns:
-        One boolean result a column and rule, all passed.
+        One boolean result a column and rule, all passed; none for a finished charge whose raw data
+        are deleted.
 
     Raises:
         FormatError, RowFaultError: naming column and rule.
@@ -29,5 +33,9 @@ def validate(run: ReleaseRun, place: Workplace, snapshot_id: str) -> list[CheckR
     """
     from include.data.validation import validate_format
 
-    snapshot = snapshot_store(place.settings).open(snapshot_id)
-    return validate_format(snapshot, schema_of(run), run.dataset)
+    store = snapshot_store(place.settings)
+    charge = earlier_charge(run, place)
+    measured = charge is not None and charge.transcript_digest is not None
+    if measured and store.is_deleted(snapshot_id):
+        return []
+    return validate_format(store.open(snapshot_id), schema_of(run), run.dataset)

@@ -106,7 +106,8 @@ def test_a_snapshot_cannot_be_changed_unnoticed(store: SnapshotStore) -> None:
     ref.path.write_bytes(data)
     with pytest.raises(SnapshotError, match="not as it was written"):
         store.open(ref.snapshot_id)
-    assert store.write([FRAME]).snapshot_id != ref.snapshot_id
+    assert store.write([FRAME]) == ref  # the same content repairs it
+    assert store.open(ref.snapshot_id) == ref
 
 
 def test_ids_and_commitments_are_random_and_the_mac_is_keyed(tmp_path: Path, key: bytes) -> None:
@@ -136,12 +137,15 @@ def test_deleted_data_keep_their_commitment_and_can_be_loaded_again(store: Snaps
     ref = store.write([FRAME])
     assert store.expired(1) == []
     assert store.expired(1, now=4e9) == [ref.snapshot_id]
+    assert not store.is_deleted(ref.snapshot_id)
     store.delete(ref.snapshot_id)
+    assert store.is_deleted(ref.snapshot_id)
     assert files_of(ref) == {"meta.json"}
-    assert store.expired(1, now=4e9) == []
+    assert store.expired(1, now=4e9) == []  # nothing is left to delete
     with pytest.raises(SnapshotError, match="deleted"):
         store.open(ref.snapshot_id)
-    assert store.write([FRAME]).snapshot_id != ref.snapshot_id
+    assert store.write([FRAME]) == ref
+    assert pq.read_table(store.open(ref.snapshot_id).path).num_rows == 3
 
 
 def test_two_writers_of_the_same_content_agree(store: SnapshotStore) -> None:
@@ -190,3 +194,11 @@ def test_parts_with_other_columns_are_refused_by_name_of_the_fault(store: Snapsh
     with pytest.raises(FormatError, match="'year' has another type") as caught:
         store.write([FRAME, odd])
     assert caught.value.__context__ is None
+
+
+def test_the_age_of_a_snapshot_counts_from_its_last_loading(store: SnapshotStore) -> None:
+    ref = store.write([FRAME])
+    os.utime(ref.path.parent / "meta.json", (0, 0))
+    assert store.expired(30) == [ref.snapshot_id]
+    store.write([FRAME])
+    assert store.expired(30) == []
