@@ -25,6 +25,8 @@ COPY include ./include
 COPY plugins ./plugins
 COPY dags ./dags
 COPY tools ./tools
+# Its digest goes into every manifest.
+COPY requirements.txt ./
 
 # A named volume takes its owner and mode from the folder it is first mounted on. The code stays
 # root's: a task cannot rewrite it.
@@ -32,7 +34,10 @@ RUN install --directory --owner 50000 --group 0 --mode 0750 \
       var var/airflow var/airflow/logs var/protected var/work var/keys var/checkpoints var/releases \
       var/raw var/access
 
-ENV PATH=/opt/venv/bin:$PATH \
+# As `git describe --always --dirty` says it: the image holds no git folder.
+ARG CUSYN_CODE_REVISION=unknown
+ENV CUSYN_CODE_REVISION=${CUSYN_CODE_REVISION} \
+    PATH=/opt/venv/bin:$PATH \
     PYTHONPATH=/opt/cusyn:/opt/cusyn/plugins \
     PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1 \

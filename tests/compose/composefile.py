@@ -21,13 +21,22 @@ FILE = ROOT / "docker-compose.yaml"
 EXAMPLE = ROOT / ".env.example"
 PARSER = Path(sys.executable).parent / "docker-compose"
 ASSIGNMENT = re.compile(r"^([A-Z0-9_]+)=(.*)$", re.MULTILINE)
+OPTIONAL = re.compile(r"^# ([A-Z0-9_]+)=(.*)$", re.MULTILINE)  # shown, not set
 
 
-def compose(*arguments: str, env_file: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run Compose on the project's file, seeing only `env_file` and not this shell's variables."""
+def compose(
+    *arguments: str, env_file: Path | None = None, profiles: str | None = "*"
+) -> subprocess.CompletedProcess[str]:
+    """Run Compose on the project's file, seeing only `env_file` and not this shell's variables.
+
+    Args:
+        arguments: of Compose.
+        env_file: where it finds variables.
+        profiles: which services, besides those that always start; None: as `env_file` says.
+    """
     environment = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
     command = [str(PARSER), "--file", str(FILE), "--env-file", str(env_file or os.devnull)]
-    command += ["--profile", "*"]
+    command += [] if profiles is None else ["--profile", profiles]
     return subprocess.run(
         [*command, *arguments], capture_output=True, text=True, env=environment, check=False
     )
@@ -43,6 +52,11 @@ def resolved(env_file: Path) -> dict[str, Any]:
 def documented() -> dict[str, str]:
     """Return the variables of .env.example with the values shown there."""
     return dict(ASSIGNMENT.findall(EXAMPLE.read_text(encoding="utf-8")))
+
+
+def optional() -> dict[str, str]:
+    """Return the variables that .env.example shows behind a #, with the values shown there."""
+    return dict(OPTIONAL.findall(EXAMPLE.read_text(encoding="utf-8")))
 
 
 def filled_env(folder: Path, **values: str) -> Path:

@@ -25,7 +25,7 @@ BINARIES = Path(sys.executable).parent
 
 def make_image_folder(folder: Path, config: Path) -> None:
     """Lay out what the Dockerfile copies and what the compose file mounts, without copying it."""
-    for name in ("include", "plugins", "dags", "tools"):
+    for name in ("include", "plugins", "dags", "tools", "requirements.txt"):
         (folder / name).symlink_to(ROOT / name)
     (folder / "config").symlink_to(config)
     volumes = ("protected", "work", "keys", "checkpoints", "releases", "raw", "access")

@@ -127,7 +127,7 @@ class Stack:
         assert done.returncode == 0, done.stderr[-3000:]
         for name in AIRFLOW:
             self.services[name].start()
-            self.services[name].wait_until_healthy(120)
+            self.services[name].wait_until_healthy(300)
 
     def database_tool(self, name: str, *arguments: str) -> None:
         """Run one of PostgreSQL's own programs as the superuser."""

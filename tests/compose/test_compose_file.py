@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from tests.compose.composefile import EXAMPLE, FILE, compose, documented
+from tests.compose.composefile import EXAMPLE, FILE, compose, documented, optional
 
 AIRFLOW_SERVICES = ("init", "api-server", "scheduler", "dag-processor")
 COMMAND_LINES = ("steward", "auditor")
@@ -70,13 +70,15 @@ def test_every_secret_is_required_and_has_no_default() -> None:
 
 
 def test_every_variable_is_documented_and_every_documented_one_is_used() -> None:
-    assert set(variables()) == set(documented())
+    for_compose_itself = {"COMPOSE_PROFILES"}
+    assert set(variables()) | for_compose_itself == set(documented()) | set(optional())
+    assert not {name for name in optional() if variables()[name]}
 
 
 def test_documented_defaults_are_the_files_own() -> None:
     text = FILE.read_text(encoding="utf-8")
     for name, value in documented().items():
-        if value:
+        if value and name != "COMPOSE_PROFILES":
             assert set(re.findall(rf"\$\{{{name}:-([^}}]*)\}}", text)) == {value}, name
 
 
@@ -177,6 +179,20 @@ def test_airflow_starts_after_init_and_tasks_after_the_bucket(services: Services
         assert services[name]["depends_on"]["init"]["condition"] == done
     assert services["scheduler"]["depends_on"]["store-init"]["condition"] == done
     assert services["init"]["depends_on"]["postgres"]["condition"] == "service_healthy"
+
+
+def test_the_stand_in_for_a_store_can_be_left_out(env_file: Path, tmp_path: Path) -> None:
+    """With the profile emptied the rest is still a whole: nothing depends on what is missing."""
+    for profiles, expected in (("store", {"store", "store-init"}), ("", set())):
+        path = tmp_path / "env"
+        text = env_file.read_text(encoding="utf-8")
+        path.write_text(text.replace("COMPOSE_PROFILES=store", f"COMPOSE_PROFILES={profiles}"))
+        done = compose("config", "--services", env_file=path, profiles=None)
+        started = set(done.stdout.split())
+        assert done.returncode == 0, done.stderr
+        assert (
+            started == {"postgres", "init", "api-server", "scheduler", "dag-processor"} | expected
+        )
 
 
 def test_our_containers_run_without_root_and_without_capabilities(services: Services) -> None:
