@@ -226,7 +226,8 @@ def _decode_column(
     elif isinstance(config, FloatColumn):
         series = pd.Series(_draw_decimal(config, index, rng), dtype="float64")
     elif isinstance(config, DateColumn | DateTimeColumn):
-        starts = np.array(period_starts(config), dtype="datetime64[s]")
+        # Microseconds: the unit that a Parquet file gives back unchanged.
+        starts = np.array(period_starts(config), dtype="datetime64[us]")
         series = pd.Series(starts[index])
     else:
         raise CuSynError(f"a column of type {column.type} cannot be written; leave it out")

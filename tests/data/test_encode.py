@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -208,6 +209,28 @@ def test_keys_come_back_as_fresh_numbers() -> None:
     assert list(frame.columns) == ["pid", "a"]
     assert list(frame["pid"]) == [1, 2, 3]
     assert shape.domain == {"a": 2}
+
+
+def test_a_file_gives_back_the_types_that_were_decoded(tmp_path: Path) -> None:
+    bounds = {"min": "2020-01-01", "max": "2020-12-31", "resolution": "month", "nullable": True}
+    shape = schema(
+        {
+            "k": {"type": "key"},
+            "c": {**CATEGORY, "nullable": True},
+            "b": {"type": "boolean", "nullable": True},
+            "n": {**NUMBER, "nullable": True},
+            "f": {"type": "float", "min": 0, "max": 1, "bins": 2},
+            "d": {"type": "date", **bounds},
+            "t": {"type": "datetime", **bounds},
+        }
+    )
+    frame = decode(np.array([[0, 0, 0, 0, 0, 0], [2, 2, 2, 1, 12, 12]]), shape, RNG)
+    frame.to_parquet(tmp_path / "x.parquet")
+    back = pd.read_parquet(tmp_path / "x.parquet")
+    pd.testing.assert_frame_equal(back, frame)
+    assert [str(kind) for kind in back.dtypes] == [
+        "Int64", "str", "boolean", "Int64", "float64", "datetime64[us]", "datetime64[us]",
+    ]  # fmt: skip
 
 
 # ---- round trip over arbitrary schemas ------------------------------------------------------
