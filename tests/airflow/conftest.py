@@ -15,9 +15,7 @@ def empty_ledger(airflow_db: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.fixture
-def rig(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_ledger: Path
-) -> Iterator[Rig]:
+def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_ledger: Path) -> Iterator[Rig]:
     """A declared and registered installation with a ledger of its own."""
     forget_runs()
     ledger = tmp_path / "ledger.db"

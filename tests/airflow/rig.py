@@ -67,9 +67,7 @@ class Rig:
         place = {"source": {"path": str(self.source)}}
         told = world.merged(world.merged(world.DATASET, place), dataset or {})
         world.write_yaml(self.config / "datasets" / "pets.yaml", told)
-        world.write_yaml(
-            self.config / "budgets.yaml", world.merged(world.BUDGETS, budgets or {})
-        )
+        world.write_yaml(self.config / "budgets.yaml", world.merged(world.BUDGETS, budgets or {}))
         self.release_file("pets_by_year", **(release or {}))
 
     def release_file(self, name: str, **changes: Any) -> Path:

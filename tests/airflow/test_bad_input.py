@@ -206,9 +206,7 @@ def test_a_period_that_is_no_release_date_is_refused(
 
 
 @pytest.mark.parametrize("field", ["epsilon", "accept_at_least", "interest"])
-def test_the_form_names_its_fields(
-    rig: Rig, field: str, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_the_form_names_its_fields(rig: Rig, field: str, capfd: pytest.CaptureFixture[str]) -> None:
     wrong = {"epsilon": "0", "accept_at_least": "2", "interest": [["animl"]]}
     form = {"dataset": "pets", "requester": "vets", "period": "p1", field: wrong[field]}
     run = rig.release(None, dag_id="manual_release", conf=form)

@@ -109,9 +109,7 @@ def test_the_form_is_bounded(project: dict[str, Any]) -> None:
     assert "pattern" in schema["epsilon"] and "pattern" in schema["accept_at_least"]
 
 
-def test_fifty_releases_parse_in_a_second_without_heavy_imports(
-    rig: Rig, airflow_db: Path
-) -> None:
+def test_fifty_releases_parse_in_a_second_without_heavy_imports(rig: Rig, airflow_db: Path) -> None:
     for number in range(49):
         rig.release_file(f"r{number:02d}")
     done = subprocess.run(
@@ -126,8 +124,6 @@ def test_fifty_releases_parse_in_a_second_without_heavy_imports(
     assert len([name for name in result["dags"] if name.startswith("release__")]) == 50
     assert result["took"] < 1.0
     assert not [name for name in HEAVY if name in result["loaded"]]
-
-
 
 
 def test_a_broken_file_stands_in_its_place_and_hides_nothing(rig: Rig) -> None:

@@ -294,7 +294,9 @@ def test_two_runs_draw_different_noise(rig: Rig) -> None:
     rig.declare(release=static)
     assert rig.release("2020-12-31").state == rig.release("2021-12-31").state == "success"
     first, second = (
-        Transcript.from_bytes((rig.root / "var/work" / c.charge_id / "transcript.json").read_bytes())
+        Transcript.from_bytes(
+            (rig.root / "var/work" / c.charge_id / "transcript.json").read_bytes()
+        )
         for c in rig.charges()
     )
     assert rig.charges()[0].snapshot_id == rig.charges()[1].snapshot_id

@@ -205,7 +205,9 @@ def test_a_user_nobody_has_listed_is_refused_by_name(
     before = [c.charge_id for c in house.rig.charges()]
     client = house.client(user)
     form = {"dataset": "pets", "requester": "vets", "period": user, "actor": "alice"}
-    run_id, state = run(client, "manual_release", conf={k: v for k, v in form.items() if k != "actor"})
+    run_id, state = run(
+        client, "manual_release", conf={k: v for k, v in form.items() if k != "actor"}
+    )
     assert state == "failed"
     lines = [str(line) for line in client.log("manual_release", run_id, "load")]
     assert any("may not request releases for 'vets'" in line and user in line for line in lines)
@@ -219,7 +221,9 @@ def test_a_broken_file_says_so_on_its_page_and_in_its_log(alice: Client, release
     assert "configuration-error" in [tag["name"] for tag in page["tags"]]
     run_id, state = run(alice, "release__torn")
     assert state == "failed"
-    assert any(told in str(line) for line in alice.log("release__torn", run_id, "configuration_error"))
+    assert any(
+        told in str(line) for line in alice.log("release__torn", run_id, "configuration_error")
+    )
     assert alice.get("/importErrors")["total_entries"] == 0
 
 

@@ -72,7 +72,9 @@ def tables(database: Path, *, only: Iterable[str] = ()) -> Iterator[tuple[str, s
     """Return the rows of a SQLite database's tables as text."""
     connection = sqlite3.connect(database)
     try:
-        names = [n for (n,) in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")]
+        names = [
+            n for (n,) in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")
+        ]
         for name in names:
             if only and name not in set(only):
                 continue

@@ -99,6 +99,17 @@ def mac_leaks(rig: Rig, everything: list[tuple[Any, str]]) -> list[str]:
     return [f"{name}" for name, text in everything for m in macs if m in text and name not in own]
 
 
+def test_the_search_finds_what_is_there() -> None:
+    leaks = [
+        ("log", f"bad value {canary.WORD}"),
+        ("table", f"{canary.PERSON}000001 {canary.NUMBER}"),
+    ]
+    assert len(canary.found_in(leaks)) == 3
+    said = [("log", f"read {canary.ROWS_2020} rows"), ("id", f"ab{canary.ROWS}cd")]
+    assert canary.counts_in(said) == [f"{canary.ROWS_2020} in log"]
+    assert list(canary.keys_of({"a": [{"seed": 1}]})) == ["a", "seed"]
+
+
 def test_the_planted_values_are_in_the_snapshot(planted: Rig) -> None:
     run = planted.trigger().finish(until="load")
     assert run.states()["load"] == "success"
@@ -121,7 +132,10 @@ def test_rendered_fields_and_xcom_hold_names_and_digests_only(planted: Rig) -> N
     assert set(left["load"]) == {"snapshot_id"} and left["load"]["snapshot_id"].startswith("snap-")
     assert set(left["synthesize"]) == {"charge_id", "transcript"}
     assert set(left["publish"]) == {"release_id", "uri"}
-    fields = [text for _, text in canary.tables(metadata_database(), only=["rendered_task_instance_fields"])]
+    fields = [
+        text
+        for _, text in canary.tables(metadata_database(), only=["rendered_task_instance_fields"])
+    ]
     assert fields and all("pets_by_year.yaml" in text for text in fields)
 
 
@@ -146,8 +160,8 @@ def test_an_exception_that_quotes_a_row_shows_none(
     planted: Rig, search: Search, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     targets = {
-        "counting": "include.data.private.ProtectedTable.count",
-        "encoding": "include.data.encode.encode",
+        "counting": "include.data.private.count_many",
+        "encoding": "include.data.private.encode_kept",
         "fitting": "include.stages.synthesize._make_table",
     }
 
