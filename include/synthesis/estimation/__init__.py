@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-from include.synthesis.estimation.elimination import ModelSizer, model_size_mb
 from include.synthesis.estimation.engine import DEFAULT_ITERATIONS, estimate
 from include.synthesis.estimation.measurement import (
     TOTAL_FLOOR,
@@ -15,6 +14,7 @@ from include.synthesis.estimation.measurement import (
     estimate_total,
 )
 from include.synthesis.estimation.model import GraphicalModel
+from include.synthesis.estimation.sizing import ModelSizer, model_size_mb
 
 __all__ = [
     "DEFAULT_ITERATIONS",

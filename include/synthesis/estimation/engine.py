@@ -75,32 +75,19 @@ def estimate(
     check_measurements(domain, measurements)
     for clique in extra:
         check_clique(domain, clique)
-    given = estimate_total(measurements) if total is None else float(total)
-    rows = max(TOTAL_FLOOR, given)
-    if not np.isfinite(given):
-        raise EstimationError("the total of a model must be a finite number of rows")
+    rows = _rows(measurements, total)
+    start = [] if warm_start is None else _tables(domain, warm_start)
+    stop = EXACT_TOLERANCE if tolerance is None else tolerance
+    if backend == "private_pgm":
+        from include.synthesis.estimation.private_pgm import fitted_tables
+
+        start = fitted_tables(domain, measurements, rows, iterations, tolerance, start)
+        iterations = 0
     tree = JunctionTree(domain, [m.clique for m in measurements] + extra)
     objective = Objective(tree, measurements)
     plan = Propagation(tree, objective.factors)
     descent = Descent(plan, objective, rows)
-    if backend == "numpy":
-        before = [] if warm_start is None else _tables(domain, warm_start)
-        theta = starting_tables(objective, tree, before)
-        stop = EXACT_TOLERANCE if tolerance is None else tolerance
-    else:
-        from include.synthesis.estimation.private_pgm import fit_reference, tables_of
-
-        reference = fit_reference(
-            domain,
-            measurements,
-            total=rows,
-            iterations=iterations,
-            tolerance=tolerance,
-            warm_start=warm_start,
-        )
-        theta = starting_tables(objective, tree, tables_of(reference))
-        iterations, stop = 0, 0.0
-    point = descent.run(theta, iterations, stop)
+    point = descent.run(starting_tables(objective, tree, start), iterations, stop)
     return GraphicalModel(
         domain,
         tree,
@@ -111,6 +98,13 @@ def estimate(
         loss=point.loss,
         iterations=descent.iterations,
     )
+
+
+def _rows(measurements: Sequence[Measurement], total: float | None) -> float:
+    rows = estimate_total(measurements) if total is None else float(total)
+    if not np.isfinite(rows):
+        raise EstimationError("the total of a model must be a finite number of rows")
+    return max(TOTAL_FLOOR, rows)
 
 
 def starting_tables(
@@ -147,4 +141,6 @@ def starting_tables(
 def _tables(domain: Mapping[str, int], model: GraphicalModel) -> list[tuple[Clique, FloatArray]]:
     if list(model.domain.items()) != list(domain.items()):
         raise EstimationError("the model to start from is over another domain; fit from scratch")
-    return [(tuple(model.tree.names[c] for c in axes), table) for axes, table in model.factors]
+    names = model.tree.names
+    # A constant added to a log table changes nothing; without it a long chain cannot drift.
+    return [(tuple(names[c] for c in axes), table - table.max()) for axes, table in model.factors]

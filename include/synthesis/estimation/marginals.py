@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from include.synthesis.estimation.contraction import Reduction
 from include.synthesis.estimation.elimination import bits
@@ -16,7 +15,7 @@ from include.synthesis.estimation.propagation import DENSE_CELLS, Tables
 
 
 class MarginalReader:
-    """Answers marginals from conditionals and node marginals, remembering partial sums.
+    """Answers marginals from conditionals and separators, remembering partial sums.
 
     Every wanted column lives at its top node. The answer is taken at the lowest node above all
     wanted columns, where branches meet as tables P(wanted columns below | separator). Those
@@ -61,12 +60,10 @@ class MarginalReader:
             root = self._paths[self._tree.top[column]][0]
             parts[root] = parts.get(root, 0) | 1 << column
         axes: Columns = ()
-        table: NDArray[np.float64] = np.array(self._total)
+        table: FloatArray = np.array(self._total)
         for mask in parts.values():
             more, part = self._connected(mask)
-            table = np.multiply.outer(table, part / self._total if axes else part)
-            if not axes:
-                table = part
+            table = np.multiply.outer(table, part / self._total) if axes else part
             axes += more
         return np.ascontiguousarray(table.transpose([axes.index(c) for c in columns])).ravel()
 
@@ -103,7 +100,7 @@ class MarginalReader:
         """
         node = self._tree.nodes[position]
         keep = mask if joint else mask | self._separator_mask(position)
-        pending = [(child, wanted) for child, wanted in self._branches(position, mask).items()]
+        pending = list(self._branches(position, mask).items())
         needed = keep & node.mask
         for child, _ in pending:
             needed |= self._separator_mask(child)

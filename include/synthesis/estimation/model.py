@@ -11,6 +11,7 @@ from include.synthesis.estimation.marginals import MarginalReader
 from include.synthesis.estimation.measurement import Clique, FloatArray, check_clique
 from include.synthesis.estimation.propagation import Tables
 from include.synthesis.estimation.sampling import Codes, sample_rows
+from include.synthesis.estimation.sizing import BYTES_PER_CELL, BYTES_PER_MB
 
 
 class GraphicalModel:
@@ -60,7 +61,7 @@ class GraphicalModel:
     @property
     def size_mb(self) -> float:
         """Megabytes (2^20 bytes) of one float64 table per node."""
-        return self.tree.cells * 8 / 2**20
+        return self.tree.cells * BYTES_PER_CELL / BYTES_PER_MB
 
     def marginal(self, clique: Iterable[str]) -> FloatArray:
         """Compute the marginal of any columns, whether or not they were measured together.
@@ -77,8 +78,7 @@ class GraphicalModel:
         Privacy: post-processing.
         """
         names = tuple(clique)
-        check_clique(self.domain, names)
-        return self._reader.read(self.tree.columns(names))
+        return self.marginals([names])[names]
 
     def marginals(self, cliques: Iterable[Clique]) -> dict[Clique, FloatArray]:
         """Compute many marginals, sharing the partial sums along the tree.
@@ -94,7 +94,10 @@ class GraphicalModel:
 
         Privacy: post-processing.
         """
-        answers = {tuple(clique): self.marginal(clique) for clique in cliques}
+        answers: dict[Clique, FloatArray] = {}
+        for clique in map(tuple, cliques):
+            check_clique(self.domain, clique)
+            answers[clique] = self._reader.read(self.tree.columns(clique))
         self._reader.forget()
         return answers
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from include.synthesis.estimation.measurement import Clique, FloatArray, Measurement
-from include.synthesis.estimation.model import GraphicalModel
+
+LogTables = Sequence[tuple[Clique, FloatArray]]
 
 
 def load_mbi() -> Any:
@@ -40,7 +41,7 @@ def fit_reference(
     total: float,
     iterations: int,
     tolerance: float | None = None,
-    warm_start: GraphicalModel | None = None,
+    start: LogTables = (),
 ) -> Any:
     """Fit by private-pgm's mirror descent.
 
@@ -50,7 +51,7 @@ def fit_reference(
         total: rows of the model.
         iterations: steps; private-pgm rounds them up to a multiple of 50.
         tolerance: stop when 50 steps lower half the chi-square by no more than this.
-        warm_start: where to start, with its cliques inside the present ones.
+        start: log tables to start from; those outside the measured cliques are dropped.
 
     Returns:
         An `mbi.MarkovRandomField`.
@@ -63,14 +64,13 @@ def fit_reference(
     columns = mbi.Domain(tuple(domain), tuple(domain.values()))
     linear = [mbi.LinearMeasurement(m.values, m.clique, m.sigma) for m in measurements]
     loss = mbi.marginal_loss.from_linear_measurements(linear, columns)
-    start = None if warm_start is None else _potentials(mbi, columns, loss, warm_start)
     scale = max(1.0, 0.5 * sum(m.values.size for m in measurements))
     return mbi.estimation.MirrorDescent().estimate(
         columns,
         loss,
         known_total=total,
         iters=iterations,
-        warm_start=start,
+        warm_start=_potentials(mbi, columns, loss, start) if start else None,
         # private-pgm's tolerance is relative to the loss, which for a good fit is about half the
         # number of measured cells.
         tol=None if tolerance is None else tolerance / scale,
@@ -96,11 +96,33 @@ def tables_of(model: Any) -> list[tuple[Clique, FloatArray]]:
     ]
 
 
-def _potentials(mbi: Any, columns: Any, loss: Any, warm_start: GraphicalModel) -> Any:
-    names = warm_start.tree.names
+def fitted_tables(
+    domain: Mapping[str, int],
+    measurements: Sequence[Measurement],
+    total: float,
+    iterations: int,
+    tolerance: float | None,
+    start: LogTables,
+) -> list[tuple[Clique, FloatArray]]:
+    """Fit by private-pgm and return only its log potentials; see `fit_reference`.
+
+    Privacy: post-processing.
+    """
+    return tables_of(
+        fit_reference(
+            domain,
+            measurements,
+            total=total,
+            iterations=iterations,
+            tolerance=tolerance,
+            start=start,
+        )
+    )
+
+
+def _potentials(mbi: Any, columns: Any, loss: Any, start: LogTables) -> Any:
     inside = {}
-    for clique, table in warm_start.factors:
-        axes = tuple(names[c] for c in clique)
-        if any(set(axes) <= set(larger) for larger in loss.cliques):
-            inside[axes] = mbi.Factor(columns.project(axes), table)
+    for clique, table in start:
+        if any(set(clique) <= set(larger) for larger in loss.cliques):
+            inside[clique] = mbi.Factor(columns.project(clique), table)
     return mbi.CliqueVector(columns, list(inside), inside).expand(loss.cliques)
