@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from include.publishing.errors import PublishError
 from include.quality.facts import ColumnFacts
@@ -73,7 +73,7 @@ def _typed(series: pd.Series[Any], column: ColumnFacts) -> pd.Series[Any]:
         return series.astype(pd.CategoricalDtype(values))
     if column.type in PANDAS_TYPES:
         return series.astype(PANDAS_TYPES[column.type])  # type: ignore[call-overload,no-any-return]
-    return pd.to_datetime(series).astype("datetime64[ms]")
+    return pd.to_datetime(series).astype("datetime64[us]")
 
 
 def missing_token(columns: Sequence[ColumnFacts]) -> str:
@@ -107,9 +107,18 @@ def write_csv(path: Path, table: pd.DataFrame, columns: Sequence[ColumnFacts]) -
         index=False,
         encoding="utf-8",
         lineterminator="\n",
-        quoting=csv.QUOTE_MINIMAL,
+        quoting=_quoting(columns),
         na_rep=missing_token(columns),
     )
+
+
+def _quoting(columns: Sequence[ColumnFacts]) -> Literal[0, 1]:
+    """Quote where needed; everything where a declared text holds a bare carriage return.
+
+    Writers quote the characters of their own line end only, readers take either for one.
+    """
+    texts = (text for column in columns for text in (column.name, *(column.values or ())))
+    return csv.QUOTE_ALL if any("\r" in text for text in texts) else csv.QUOTE_MINIMAL
 
 
 def write_parquet(path: Path, table: pd.DataFrame) -> None:
@@ -156,13 +165,30 @@ def _field(column: ColumnFacts) -> dict[str, Any]:
     return field
 
 
+def _pandas_type(column: ColumnFacts) -> str:
+    """Categories that look like numbers are read as text: pandas would make numbers of them."""
+    if column.type == "category" and any(map(_number_like, column.values or ())):
+        return "str"
+    return PANDAS_TYPES[column.type]
+
+
+def _number_like(text: str) -> bool:
+    if text.strip().lower() in ("true", "false"):
+        return True
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def pandas_arguments(columns: Sequence[ColumnFacts]) -> dict[str, Any]:
     """Return the keyword arguments with which `pandas.read_csv` restores the types.
 
     Privacy: post-processing.
     """
     return {
-        "dtype": {c.name: PANDAS_TYPES[c.type] for c in columns if c.type in PANDAS_TYPES},
+        "dtype": {c.name: _pandas_type(c) for c in columns if c.type in PANDAS_TYPES},
         "parse_dates": [c.name for c in columns if c.type in ("date", "datetime")],
         "keep_default_na": False,
         "na_values": [missing_token(columns)],

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from include.publishing.errors import DestinationDeniedError, DestinationUnavailableError
 from include.publishing.folder import STALE_AFTER, FolderTarget, plain_fault
+from tests.publishing.readers import visible_releases
 
 
 @pytest.mark.parametrize(
@@ -81,3 +86,36 @@ def test_files_are_published_as_they_are(tmp_path, package):
     uri = FolderTarget(tmp_path).publish(package.path).uri
     published = {p.name: p.read_bytes() for p in (tmp_path / uri).iterdir()}
     assert published == {p.name: p.read_bytes() for p in package.path.iterdir()}
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from include.publishing.folder import FolderTarget
+real, left = os.fsync, int(sys.argv[3])
+def fsync(descriptor):
+    global left
+    real(descriptor)
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+os.fsync = fsync
+print(FolderTarget(Path(sys.argv[1])).publish(Path(sys.argv[2])).is_latest)
+"""
+
+
+@pytest.mark.parametrize("step", [1, 6, 11, 12, 13, 14])
+def test_a_publisher_that_is_really_killed_leaves_nothing_half(tmp_path, package, step):
+    """SIGKILL after the n-th write has reached the disk: no cleaning up by anybody."""
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path / "out"), str(package.path), str(step)],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    target = FolderTarget(tmp_path / "out")
+    visible_releases(target)
+    assert target.publish(package.path).is_latest
+    assert list(visible_releases(target)) == [package.release_id]

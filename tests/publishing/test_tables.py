@@ -73,7 +73,11 @@ def test_both_files_read_back_as_the_table(drawn):
     same = len(table) > 0
     pd.testing.assert_frame_equal(from_parquet, table, check_categorical=same, check_dtype=same)
     # CSV tells which categories occur; only the Parquet file also tells the declared ones.
-    pd.testing.assert_frame_equal(from_csv, table, check_categorical=False, check_dtype=False)
+    for column in columns:
+        if column.type == "category":
+            assert from_csv[column.name].astype("str").equals(table[column.name].astype("str"))
+    rest = [c.name for c in columns if c.type != "category"]
+    pd.testing.assert_frame_equal(from_csv[rest], table[rest], check_dtype=len(table) > 0)
     assert list(from_csv.columns) == [c.name for c in columns]
     assert faults == set()
 
