@@ -27,6 +27,8 @@ def environment(var_dir: Path, *, port: int = 8080) -> dict[str, str]:
     home = var_dir / "airflow"
     database = home / "airflow.db"
     return {
+        # A library of Airflow's says this once a task, in the auditor's log.
+        "PYTHONWARNINGS": "ignore:GitWildMatchPattern:DeprecationWarning",
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "plugins")]),
         "CUSYN_PROJECT_ROOT": str(ROOT),
         "CUSYN_VAR_DIR": str(var_dir),

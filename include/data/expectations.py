@@ -113,8 +113,10 @@ class _quiet:  # noqa: N801  (reads as a statement)
 
     def __enter__(self) -> None:
         os.environ["GX_ANALYTICS_ENABLED"] = "false"
-        # WARNING, as set before the import elsewhere, still lets a metric's error text through.
-        logging.getLogger("great_expectations").setLevel(logging.CRITICAL + 1)
+        # A level is not enough: some of its modules set one of their own while they are imported,
+        # and at WARNING a metric's error text still comes through.
+        library = logging.getLogger("great_expectations")
+        library.handlers, library.propagate = [logging.NullHandler()], False
         self._warnings = warnings.catch_warnings()
         self._warnings.__enter__()
         warnings.simplefilter("ignore")
