@@ -1,4 +1,4 @@
-"""Things that go wrong around a pipeline, for real: a database that somebody holds, a store's 403."""
+"""What goes wrong around a pipeline, for real: a database that somebody holds, a store's 403."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -65,7 +66,7 @@ def test_the_shipped_dags_are_there(project: dict[str, Any]) -> None:
 def test_six_stages_follow_each_other(project: dict[str, Any], dag_id: str) -> None:
     dag = project[dag_id]
     assert [task.task_id for task in dag.topological_sort()] == list(STAGES)
-    for before, after in zip(STAGES, STAGES[1:], strict=False):
+    for before, after in itertools.pairwise(STAGES):
         assert dag.get_task(before).downstream_task_ids == {after}
     kinds = [type(dag.get_task(stage)).__name__ for stage in STAGES]
     assert kinds == [

@@ -1,4 +1,4 @@
-"""The DAGs through `dag.test()`, as `make demo` runs them: a made-up table, then the real survey."""
+"""The DAGs through `dag.test()`, as `make demo` runs them: made-up rows, then the real survey."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def paid_once(rig: Rig, run: Run) -> None:
     assert charge.state == "published"
     assert rig.kinds().count("open") == 1 and rig.kinds().count("publish") == 1
     assert {held for held, _ in rig.spent().values()} == {0}
-    assert set(rig.spent()[pool][1] for pool in charge.amounts_pico) == set(
+    assert {rig.spent()[pool][1] for pool in charge.amounts_pico} == set(
         charge.amounts_pico.values()
     )
     assert run.xcom("publish")["release_id"] == charge.release_id
@@ -93,12 +93,12 @@ def test_a_period_asked_for_with_other_parameters_is_taken(
 
 
 KILLS = {
-    "before open": dict(at="open"),
-    "after open": dict(at="open", after=True),
-    "with a round answered": dict(at="begin_round", nth=2),
-    "with a round in flight": dict(at="answer_round", nth=2),
-    "before seal": dict(at="seal"),
-    "after seal": dict(at="seal", after=True),
+    "before open": {"at": "open"},
+    "after open": {"at": "open", "after": True},
+    "with a round answered": {"at": "begin_round", "nth": 2},
+    "with a round in flight": {"at": "answer_round", "nth": 2},
+    "before seal": {"at": "seal"},
+    "after seal": {"at": "seal", "after": True},
 }
 
 

@@ -162,7 +162,7 @@ LIBRARIES = (
 )
 
 
-def test_the_form_releases_and_refuses(house: House, alice: Client, released: str) -> None:
+def test_the_form_releases_within_its_bounds(house: House, alice: Client, released: str) -> None:
     form = {
         "dataset": "pets",
         "requester": "vets",
@@ -177,10 +177,7 @@ def test_the_form_releases_and_refuses(house: House, alice: Client, released: st
         assert status == 400, answer
     _, state = run(alice, "manual_release", conf=form)
     assert state == "success"
-    run_id, state = run(alice, "manual_release", conf=form | {"epsilon": "3", "period": "much"})
-    assert state == "success"
-    assert alice.states("manual_release", run_id)["budget_eval"] == "skipped"
-    assert [c.state for c in house.rig.charges()[before:]] == ["published", "denied"]
+    assert [c.state for c in house.rig.charges()[before:]] == ["published"]
 
 
 def test_a_viewer_may_not_trigger(house: House, released: str) -> None:
@@ -204,10 +201,8 @@ def test_a_user_nobody_has_listed_is_refused_by_name(
 ) -> None:
     before = [c.charge_id for c in house.rig.charges()]
     client = house.client(user)
-    form = {"dataset": "pets", "requester": "vets", "period": user, "actor": "alice"}
-    run_id, state = run(
-        client, "manual_release", conf={k: v for k, v in form.items() if k != "actor"}
-    )
+    form = {"dataset": "pets", "requester": "vets", "period": user}
+    run_id, state = run(client, "manual_release", conf=form)
     assert state == "failed"
     lines = [str(line) for line in client.log("manual_release", run_id, "load")]
     assert any("may not request releases for 'vets'" in line and user in line for line in lines)
