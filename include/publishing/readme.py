@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from include.publishing.facts import LineageFacts
-from include.quality.report import ReportInput, sentence, share, up, visible
+from include.quality.reading import sentence, share, up, visible
+from include.quality.report import ReportInput
 
 
 def readme(report: ReportInput, lineage: LineageFacts, key_id: str | None) -> str:

@@ -15,27 +15,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from include.quality.facts import CheckOutcome, ColumnFacts, InterestQuery, Measurement
+from include.quality.marginals import (
+    CellBar,
+    SyntheticTable,
+    cell_bars,
+    measured_share,
+    total_variation,
+)
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 CONFIDENCE = 0.95
-Z95 = 1.959963984540054  # two-sided 95% of the normal law
-
-
-@dataclass(frozen=True)
-class CellBar:
-    """One cell of a marginal: its share in the synthetic table beside its noisy measurement.
-
-    Privacy: post-processing.
-    """
-
-    labels: tuple[str, ...]
-    synthetic: float
-    measured: float | None = None
-    low: float | None = None  # 95% interval of the measured share, from the noise
-    high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -203,7 +195,7 @@ def assess(
     """
     total = noisy_total(measurements)
     columns = [column for column in columns if column.type != "key"]
-    table = _Table(codes, columns)
+    table = SyntheticTable(codes, columns)
     measured = tuple(_compare(table, m, total) for m in measurements if m.clique)
     named = tuple(_interest(table, query, measurements, total) for query in interest)
     singles = tuple(_column(table, column.name, measurements, total) for column in columns)
@@ -231,8 +223,8 @@ def gate(
         reasons += [_failed(check) for check in checks if not check.passed]
     for query in fidelity.interest:
         name = f"the interest query {' x '.join(query.clique)}"
-        distance, bound = query.distance_tv, query.bound95_tv
-        reasons += _above(_DISTANCE + name, distance, limits.max_interest_distance_tv)
+        gap, bound = query.distance_tv, query.bound95_tv
+        reasons += _above(_DISTANCE + name, gap, limits.max_interest_distance_tv)
         reasons += _above(_BOUND + name, bound, limits.max_interest_bound95_tv)
     for marginal in fidelity.measured:
         name = f"the marginal {' x '.join(marginal.clique)}"
@@ -258,82 +250,37 @@ def _above(subject: str, value: float | None, limit: float | None) -> list[str]:
     return [f"{subject} is {value:.4f}, above the declared limit {limit:g}."]
 
 
-class _Table:
-    """The synthetic codes with their marginal counts, each computed once."""
-
-    def __init__(self, codes: NDArray[np.integer[Any]], columns: Sequence[ColumnFacts]) -> None:
-        self.codes = codes
-        self.position = {column.name: i for i, column in enumerate(columns)}
-        self.labels = {column.name: column.cells for column in columns}
-        self._seen: dict[tuple[str, ...], NDArray[np.float64]] = {}
-
-    def shape(self, clique: tuple[str, ...]) -> tuple[int, ...]:
-        return tuple(len(self.labels[name]) for name in clique)
-
-    def share(self, clique: tuple[str, ...]) -> NDArray[np.float64]:
-        """Normalised counts of a clique, flat in C-order; zeros when there are no rows."""
-        import numpy as np
-
-        if clique not in self._seen:
-            shape = self.shape(clique)
-            index = np.zeros(self.codes.shape[0], dtype=np.int64)
-            for name, size in zip(clique, shape, strict=True):
-                index = index * size + self.codes[:, self.position[name]]
-            counts = np.bincount(index, minlength=math.prod(shape)).astype(np.float64)
-            self._seen[clique] = counts / max(1, self.codes.shape[0])
-        return self._seen[clique]
-
-    def cell_labels(self, clique: tuple[str, ...], flat: int) -> tuple[str, ...]:
-        import numpy as np
-
-        place = np.unravel_index(flat, self.shape(clique))
-        return tuple(self.labels[n][int(i)] for n, i in zip(clique, place, strict=True))
-
-
-def _compare(table: _Table, m: Measurement, total: float) -> MarginalFidelity:
+def _compare(table: SyntheticTable, m: Measurement, total: float) -> MarginalFidelity:
     typical, bound = noise_tv(m.sigma, len(m.counts), total)
-    distance = _distance(table.share(m.clique), _measured_share(m, total))
-    return MarginalFidelity(m.clique, m.purpose, len(m.counts), m.sigma, distance, typical, bound)
-
-
-def _measured_share(m: Measurement, total: float) -> NDArray[np.float64]:
-    import numpy as np
-
-    counts = np.asarray(m.counts, dtype=np.float64)
-    return counts / total if total > 0 else np.zeros_like(counts)
-
-
-def _distance(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
-    import numpy as np
-
-    return float(min(1.0, 0.5 * np.abs(a - b).sum()))
+    gap = total_variation(table.share(m.clique), measured_share(m, total))
+    return MarginalFidelity(m.clique, m.purpose, len(m.counts), m.sigma, gap, typical, bound)
 
 
 def _interest(
-    table: _Table, query: InterestQuery, measurements: Sequence[Measurement], total: float
+    table: SyntheticTable, query: InterestQuery, measurements: Sequence[Measurement], total: float
 ) -> MarginalFidelity:
     candidates = [m for m in measurements if m.clique == query.clique]
     # The dedicated measurement first, then the least noisy one.
     candidates.sort(key=lambda m: (m.purpose != "interest", m.sigma))
     share = table.share(query.clique)
-    measured = _measured_share(candidates[0], total) if candidates else None
+    measured = measured_share(candidates[0], total) if candidates else None
     sigma = candidates[0].sigma if candidates else 0.0
     return MarginalFidelity(
         query.clique,
         "interest",
         len(share),
         query.sigma,
-        _distance(share, measured) if measured is not None else None,
+        total_variation(share, measured) if measured is not None else None,
         query.typical_tv,
         query.bound95_tv,
         query.predicted_tv,
         query.warning,
-        _bars(table, query.clique, share, measured, sigma, total),
+        cell_bars(table, query.clique, share, measured, sigma, total),
     )
 
 
 def _column(
-    table: _Table, name: str, measurements: Sequence[Measurement], total: float
+    table: SyntheticTable, name: str, measurements: Sequence[Measurement], total: float
 ) -> ColumnFidelity:
     """Sum the least noisy measurement that holds the column down to it."""
     import numpy as np
@@ -341,7 +288,7 @@ def _column(
     share = table.share((name,))
     holding = [m for m in measurements if name in m.clique]
     if not holding or total <= 0:
-        bars = _bars(table, (name,), share, None, 0.0, total)
+        bars = cell_bars(table, (name,), share, None, 0.0, total)
         return ColumnFidelity(name, bars, None)
 
     def spread(m: Measurement) -> float:  # deviation of one summed cell
@@ -353,25 +300,5 @@ def _column(
     measured = counts.sum(axis=others) / total
     # The total is known better than this one sum: spread the difference evenly (least squares).
     measured += (1 - measured.sum()) / len(measured)
-    bars = _bars(table, (name,), share, measured, spread(best), total)
-    return ColumnFidelity(name, bars, _distance(share, measured), best.clique)
-
-
-def _bars(
-    table: _Table,
-    clique: tuple[str, ...],
-    share: NDArray[np.float64],
-    measured: NDArray[np.float64] | None,
-    sigma: float,
-    total: float,
-) -> tuple[CellBar, ...]:
-    bars = []
-    half = Z95 * sigma / total if total > 0 else 0.0
-    for flat, value in enumerate(share):
-        labels = table.cell_labels(clique, flat)
-        if measured is None or total <= 0:
-            bars.append(CellBar(labels, float(value)))
-            continue
-        centre = float(measured[flat])
-        bars.append(CellBar(labels, float(value), centre, centre - half, centre + half))
-    return tuple(bars)
+    bars = cell_bars(table, (name,), share, measured, spread(best), total)
+    return ColumnFidelity(name, bars, total_variation(share, measured), best.clique)

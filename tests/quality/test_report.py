@@ -13,6 +13,7 @@ import pytest
 
 from include.quality.facts import InterestQuery
 from include.quality.fidelity import Verdict, assess
+from include.quality.reading import down, share, up, visible
 from include.quality.report import (
     MARKS,
     TEMPLATES,
@@ -20,8 +21,6 @@ from include.quality.report import (
     read_report,
     render_html,
     render_json,
-    share,
-    visible,
     write_report,
 )
 from tests.quality.facts_example import HOSTILE, codes, report
@@ -208,6 +207,12 @@ def test_shares_read_well():
         "0.00%",
         "–",
     ]
+
+
+def test_amounts_are_shortened_against_the_reader():
+    assert (up("1.778392621357"), down("1.778392621357")) == ("1.779", "1.778")
+    assert (up("0.014973057639"), up("10"), up("0"), down("0.5")) == ("0.01498", "10", "0", "0.5")
+    assert up("123456.7") == "123500"
 
 
 def contrast(a: str, b: str) -> float:
