@@ -6,7 +6,8 @@ SHELL  := /bin/bash
 export PYTHONPATH := $(CURDIR):$(CURDIR)/plugins
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo demo-reset up test test-all lint format lock clean
+.PHONY: help setup setup-dev demo demo-reset up test test-all lint format lock clean \
+        bench-engine bench-ledger bench-scale
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -53,6 +54,15 @@ lint: setup-dev  ## ruff, mypy strict on include/, direction of imports
 
 format: setup-dev
 	@$(BIN)/ruff check --fix-only --quiet . ; $(BIN)/ruff format .
+
+bench-engine: setup-dev  ## the estimation engine against private-pgm, part by part
+	@$(BIN)/python -m benchmarks.engine
+
+bench-ledger: setup-dev  ## the ledger against a bare INSERT, with 1 to 16 writers
+	@$(BIN)/python -m benchmarks.ledger
+
+bench-scale: setup-dev  ## a release of five million rows, CPU by stage
+	@$(BIN)/python -m benchmarks.scale
 
 lock: $(BIN)/uv  ## compile the short requirements*.in into complete pins for 3.11 and 3.12
 	@for f in requirements requirements-demo requirements-test requirements-lint; do \
