@@ -56,6 +56,8 @@ class LedgerOperator(BaseOperator):
             fault = AirflowException(
                 f"{self.task_id} stopped: {type(error).__name__} {_where(error)}"
             )
+        # Airflow wraps what is raised in a traceback; the plain sentence stands before it.
+        self.log.error("%s: %s", self.task_id, fault)
         # Raised here, outside the handlers, so that no chained exception follows it into the log.
         raise fault
 
