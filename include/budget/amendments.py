@@ -101,7 +101,7 @@ def new_generation(
     fresh = [_next(pool, totals[pool.accounting]) for pool in old]
     fresh += _next_partitions(tx, old, totals)
     # A partition's pool of the old generation is retired with it; what it used still counts there.
-    retired = [pool for pool in tx.pools_about([subject]) if pool.status != "retired"]
+    retired = [pool for pool in tx.pools_about(subject) if pool.status != "retired"]
     claims = {row["claim"]: row["at_most"] for row in tx.rows("claim", population=old[0].owner)}
     used = [figure(pool, retired, claims, spent=False) for pool in old]
     sums = "; ".join(
@@ -248,7 +248,7 @@ def amend_dataset(
 
 
 def _current(tx: Transaction, subject: str) -> list[PoolRow]:
-    pools = current_pools(tx.pools_about([subject]))
+    pools = current_pools(tx.pools_about(subject))
     if not pools:
         raise UnknownName(f"{subject} has no budget pool: register it first.")
     return pools
@@ -288,7 +288,7 @@ def _next(pool: PoolRow, epsilon_pico: int) -> tuple[Change, int]:
 def _next_partitions(
     tx: Transaction, old: Sequence[PoolRow], totals: Mapping[Accounting, int]
 ) -> list[tuple[Change, int]]:
-    found = tx.pools_about([old[0].subject])
+    found = tx.pools_about(old[0].subject)
     lanes = [p for p in found if p.kind == "partition" and p.generation == old[0].generation]
     parents = {pool.accounting: pool for pool in old}
     fresh = []

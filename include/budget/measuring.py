@@ -60,11 +60,10 @@ def open_charge(
 
     Privacy: ledger only.
     """
-    charge = tx.charge(charge_id)
+    charge, pools = tx.charge_with_pools(charge_id)
     states.require("open", charge_id, charge.state)
     _number(attempt)
     require_within(recost(events), cost, "the plan's events cost more than the plan says")
-    pools = {pool.pool_id: pool for pool in tx.pools(sorted(charge.amounts_pico))}
     spent = _priced(charge, cost, pools)
     unused = {pool_id: held - spent[pool_id] for pool_id, held in charge.amounts_pico.items()}
     returned = amounts_in_words({key: left for key, left in unused.items() if left}, pools)

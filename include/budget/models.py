@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any
 
 from include.accounting.accountant import Cost
@@ -156,6 +157,10 @@ class Request:
 
         Privacy: ledger only.
         """
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
         return digest_of(
             {
                 "dataset": self.dataset,

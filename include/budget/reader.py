@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from include.accounting.amounts import format_amount, format_delta
+from include.accounting.amounts import ONE, format_amount, format_delta
 from include.accounting.zcdp import epsilon_from_rho, rho_from_epsilon
 from include.budget.errors import UnknownName
 from include.budget.models import Charge
@@ -16,6 +16,8 @@ from include.budget.partitions import AtMost, figure
 from include.budget.store import queries
 from include.budget.store.engine import reading
 from include.budget.store.rows import PoolRow
+
+MICRO = ONE // 10**6
 
 
 @dataclass(frozen=True)
@@ -222,7 +224,9 @@ def _pool(row: PoolRow, rows: Sequence[PoolRow], claims: AtMost) -> Pool:
     else:
         used, spent = row.used_pico, row.spent_pico
     remaining = row.cap_pico - used
-    used_epsilon, spent_epsilon = (_epsilon(row, amount) for amount in (used, spent))
+    used_epsilon, spent_epsilon = (
+        _round(row, _epsilon(row, amount), up=True) for amount in (used, spent)
+    )
     return Pool(
         pool_id=row.pool_id,
         kind=row.kind,
@@ -244,7 +248,7 @@ def _pool(row: PoolRow, rows: Sequence[PoolRow], claims: AtMost) -> Pool:
         remaining_epsilon=format_amount(
             max(0, row.epsilon_pico - used_epsilon) if remaining > 0 else 0
         ),
-        largest_release_epsilon=format_amount(_largest(row, remaining)),
+        largest_release_epsilon=format_amount(_round(row, _largest(row, remaining), up=False)),
     )
 
 
@@ -253,6 +257,13 @@ def _epsilon(row: PoolRow, amount_pico: int) -> int:
     if row.accounting == "epsilon" or amount_pico == 0:
         return amount_pico
     return epsilon_from_rho(amount_pico, row.delta_exponent)
+
+
+def _round(row: PoolRow, epsilon_pico: int, *, up: bool) -> int:
+    """Shorten a derived epsilon to six digits, against the reader; exact ones stay as they are."""
+    if row.accounting == "epsilon":
+        return epsilon_pico
+    return (-(-epsilon_pico // MICRO) if up else epsilon_pico // MICRO) * MICRO
 
 
 def _largest(row: PoolRow, remaining_pico: int) -> int:

@@ -154,7 +154,7 @@ def register_population(
     } | {f"epsilon ({UNIT[currency]})": format_amount(total) for currency, total in totals.items()}
     known = tx.row("population", name)
     if known is not None:
-        current = current_pools(tx.pools_about([subject]))
+        current = current_pools(tx.pools_about(subject))
         registered = {
             "privacy unit": known["privacy_unit"],
             "accounting": known["accounting"],
@@ -296,7 +296,7 @@ def register_user_pool(
     if not links:
         raise UnknownName(f"dataset {dataset} is not registered: register it before its users.")
     subject = user_subject(user, dataset)
-    known = current_pools(tx.pools_about([subject]))
+    known = current_pools(tx.pools_about(subject))
     if known:
         _require_equal(
             f"user {user}, dataset {dataset}",

@@ -30,11 +30,10 @@ def void(tx: Transaction, charge_id: str, reason: str, *, kind: str = "void") ->
 
     Privacy: ledger only.
     """
-    charge = tx.charge(charge_id)
+    charge, pools = tx.charge_with_pools(charge_id)
     if charge.state == states.VOID:
         return replace(charge, replayed=True)
     states.require(kind, charge_id, charge.state)
-    pools = {pool.pool_id: pool for pool in tx.pools(sorted(charge.amounts_pico))}
     tx.append(
         Draft(
             kind=kind,
@@ -221,7 +220,7 @@ def withdraw(tx: Transaction, release_id: str, reason: str, actor: str) -> Charg
                     "release",
                     release_id,
                     {"withdrawn_at": tx.at, "withdrawn_reason": reason},
-                    was={"charge_id": charge.charge_id},
+                    was={"withdrawn_at": None},
                 )
             ],
         )

@@ -106,6 +106,7 @@ def reserve(
     """
     prices = Prices(cost_of)
     prices.find(request.checked().epsilon_pico)
+    request.digest()  # known from here on: nothing is hashed while others wait
     price: Price = prices.recall
     for attempt in range(_PATIENCE):
         try:
@@ -122,13 +123,13 @@ def reserve(
 
 
 def _answer(tx: Transaction, request: Request, price: Price, lifetime: timedelta) -> Charge:
-    found = tx.same_question(request.key, request.release, request.period)
+    pools, at_most, found = tx.question(
+        request.dataset, request.requester, request.key, request.release, request.period
+    )
     earlier = _earlier(request, found)
     if earlier is not None:
         return earlier
-    pools = tx.pools_of(request.dataset, request.requester)
-    at_most = _claims(tx, pools)
-    _check(tx, request, pools)
+    _check(request, pools)
     try:
         decision = _decide(request, pools, at_most, price)
     except KeyError:
@@ -158,16 +159,7 @@ def _replay(charge: Charge) -> Charge:
     return replace(charge, replayed=True)
 
 
-def _claims(tx: Transaction, pools: Sequence[PoolRow]) -> dict[str, int]:
-    owners = {pool.owner for pool in pools if pool.kind == "partition"}
-    return {
-        str(row["claim"]): int(row["at_most"])
-        for owner in sorted(owners)
-        for row in tx.rows("claim", population=owner)
-    }
-
-
-def _check(tx: Transaction, request: Request, pools: Sequence[PoolRow]) -> None:
+def _check(request: Request, pools: Sequence[PoolRow]) -> None:
     of_data = [pool for pool in pools if pool.kind == "dataset"]
     if not of_data:
         raise UnknownName(

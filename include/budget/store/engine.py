@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import sqlite3
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psycopg
 from sqlalchemy import Connection, Engine, create_engine, event, exc
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.pool import NullPool
+from sqlalchemy.pool import QueuePool
 
 from include.budget.errors import LedgerError, LedgerRefused, LedgerUnavailable
 
@@ -47,16 +51,41 @@ def connect(url: str | URL, *, create: bool = False) -> Engine:
     parsed = make_url(url)
     kind = parsed.get_backend_name()
     if kind == "sqlite":
-        return _sqlite(parsed.set(drivername="sqlite"), create)
+        return _forkable(_sqlite(parsed.set(drivername="sqlite"), create))
     if kind == "postgresql":
-        return create_engine(parsed.set(drivername="postgresql+psycopg"), pool_size=2)
+        return _forkable(_postgresql(parsed.set(drivername="postgresql+psycopg")))
     raise LedgerUnavailable(
         f"the ledger cannot live in {kind}: use PostgreSQL, or SQLite on one machine."
     )
 
 
+def _forkable(engine: Engine) -> Engine:
+    """Let a forked process open connections of its own: neither database shares one."""
+    seen = weakref.ref(engine)
+
+    def forget() -> None:
+        inherited = seen()
+        if inherited is not None:
+            inherited.dispose(close=False)
+
+    os.register_at_fork(after_in_child=forget)
+    return engine
+
+
+def _postgresql(url: URL) -> Engine:
+    engine = create_engine(url, pool_size=2)
+
+    @event.listens_for(engine, "connect")
+    def _prepare(connection: Any, _record: Any) -> None:
+        connection.execute("SET synchronous_commit = on")  # acknowledged means on disk
+        connection.commit()
+
+    return engine
+
+
 def _sqlite(url: URL, create: bool) -> Engine:
-    engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": BUSY_SECONDS})
+    waits = {"timeout": BUSY_SECONDS, "check_same_thread": False}
+    engine = create_engine(url, poolclass=QueuePool, pool_size=2, connect_args=waits)
 
     @event.listens_for(engine, "do_connect")
     def _find(_dialect: Any, _record: Any, _args: Any, _params: Any) -> None:
@@ -99,7 +128,7 @@ def writing(engine: Engine) -> Iterator[Connection]:
     Privacy: ledger only.
     """
     writer = engine.execution_options(ledger_write=True)
-    with _told(), writer.begin() as connection:
+    with told(), writer.begin() as connection:
         yield connection
 
 
@@ -118,7 +147,7 @@ def reading(engine: Engine) -> Iterator[Connection]:
 
     Privacy: ledger only.
     """
-    with _told(), engine.connect() as connection:
+    with told(), engine.connect() as connection:
         if engine.dialect.name == "postgresql":
             connection = connection.execution_options(
                 isolation_level="REPEATABLE READ", postgresql_readonly=True
@@ -153,11 +182,19 @@ def run_script(engine: Engine, path: Path) -> None:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """Turn the driver's errors into the ledger's: one sentence, no SQL, no values."""
+def told() -> Iterator[None]:
+    """Turn the driver's errors into the ledger's: one sentence, no SQL, no values.
+
+    Raises:
+        LedgerUnavailable, LedgerRefused, Collision: As the fault is.
+
+    Privacy: ledger only.
+    """
     try:
         yield
     except exc.DBAPIError as fault:
+        raise _sentence(fault.orig or fault) from None
+    except (sqlite3.Error, psycopg.Error) as fault:
         raise _sentence(fault) from None
     except exc.TimeoutError:
         raise LedgerUnavailable(
@@ -165,9 +202,9 @@ def _told() -> Iterator[None]:
         ) from None
 
 
-def _sentence(fault: exc.DBAPIError) -> LedgerError:
-    state = getattr(fault.orig, "sqlstate", None)
-    text = str(fault.orig)
+def _sentence(fault: BaseException) -> LedgerError:
+    state = getattr(fault, "sqlstate", None)
+    text = str(fault)
     if state == _UNIQUE_VIOLATION or "UNIQUE constraint failed" in text or state in _TRY_AGAIN:
         return Collision("another writer got there first: ask again.")
     if state == _UNDEFINED_TABLE or "no such table" in text:
@@ -185,10 +222,10 @@ def _sentence(fault: exc.DBAPIError) -> LedgerError:
             f"the ledger database stayed locked for {BUSY_SECONDS} s: find the program that holds "
             "it, then try again; nothing was charged."
         )
-    if isinstance(fault, exc.IntegrityError):
+    if isinstance(fault, sqlite3.IntegrityError | psycopg.IntegrityError):
         return LedgerRefused(f"a guard of the ledger's database refused the write: {_guard(text)}.")
     return LedgerUnavailable(
-        f"the ledger database cannot be used ({type(fault.orig).__name__}): check that it runs, "
+        f"the ledger database cannot be used ({type(fault).__name__}): check that it runs, "
         "its URL and its disk, and that `airflow db migrate` has been run; nothing was charged."
     )
 

@@ -55,9 +55,12 @@ class PoolRow:
         return f"{'user' if self.kind == 'user' else 'dataset'}_pool:{self.owner}"
 
 
+_POOL_FIELDS = tuple(PoolRow.__dataclass_fields__)
+
+
 def pool_of(row: Mapping[Any, Any]) -> PoolRow:
     """Read a pool. Privacy: ledger only."""
-    return PoolRow(**cast(dict[str, Any], dict(row)))
+    return PoolRow(**{name: row[name] for name in _POOL_FIELDS})
 
 
 def charge_of(row: Mapping[Any, Any]) -> Charge:

@@ -1,4 +1,4 @@
-"""One write transaction: lock in the fixed order (charge, pools by id, head), then append once.
+"""One write transaction: lock in the fixed order (charge, pools by id, head), then append.
 
 Changing a row and writing the journal are one act here, so no caller can do the one without the
 other. The database posts the entry's amounts to the balances itself (see migrations/sql).
@@ -10,25 +10,19 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import NamedTuple
 
-from sqlalchemy import Connection, Engine, Select, Table, func, insert, or_, select, update
+from sqlalchemy import Engine, bindparam, func, select
 
 from include.budget.errors import UnknownName
 from include.budget.journal import Change, Draft, entry_hash
 from include.budget.models import Charge
-from include.budget.store.engine import Collision, writing
-from include.budget.store.rows import CHARGE_WITH_HASHES, PoolRow, charge_of, pool_of
-from include.budget.store.tables import (
-    CHARGE,
-    CHECKPOINT,
-    DATASET_POPULATION,
-    ENTRY,
-    HEAD,
-    POOL,
-    PROJECTIONS,
-    RELEASE,
-)
+from include.budget.store import locks
+from include.budget.store.engine import told
+from include.budget.store.prepared import Call, Prepared, Row, Session, changing, inserting, session
+from include.budget.store.rows import PoolRow, charge_of, pool_of
+from include.budget.store.tables import CHARGE, CHECKPOINT, ENTRY, HEAD, PROJECTIONS, RELEASE
 
 Clock = Callable[[], datetime]
 
@@ -53,115 +47,116 @@ class Link(NamedTuple):
     hash: str
 
 
+class Question(NamedTuple):
+    """What a request finds: pools, claims and charges of its key and period, all locked.
+
+    Privacy: ledger only.
+    """
+
+    pools: list[PoolRow]
+    at_most: dict[str, int]
+    found: list[Charge]
+
+
 class Transaction:
     """The operations of one short write transaction.
 
     Args:
-        connection: Inside a transaction.
+        session: A driver connection inside a transaction.
         now: The time all of it happens at.
 
     Privacy: ledger only.
     """
 
-    def __init__(self, connection: Connection, now: datetime) -> None:
-        self.connection = connection
+    def __init__(self, session: Session, now: datetime) -> None:
+        self._session = session
         self.now = now
         self.at = stamp(now)
         self._head: Link | None = None
 
+    def question(
+        self, dataset: str, requester: str, key: str, release: str, period: str
+    ) -> Question:
+        """Lock every pool that a charge on this dataset may touch, then the head, then look.
+
+        Under the head's lock nobody else can add a charge of the same key or period.
+        """
+        pools, head, found = self._session.ask(
+            locks.POOLS_OF_DATASET(dataset=dataset, requester=requester),
+            locks.HEAD_LOCKED(),
+            locks.SAME_QUESTION(key=key, release=release, period=period),
+        )
+        self._head = _link(head)
+        at_most = {row["claim"]: row["at_most"] for row in pools if row["claim"] is not None}
+        return Question([pool_of(row) for row in pools], at_most, [charge_of(row) for row in found])
+
     def charge(self, charge_id: str) -> Charge:
-        """Lock a charge and read it.
+        """Lock a charge, then the head, and read it.
 
         Raises:
             UnknownName: There is none of that id.
         """
-        query = CHARGE_WITH_HASHES.where(CHARGE.c.charge_id == charge_id)
-        row = self.connection.execute(query.with_for_update(of=CHARGE)).mappings().first()
-        if row is None:
-            raise UnknownName(f"charge {charge_id} is not in the ledger: check its id.")
-        return charge_of(row)
-
-    def same_question(self, key: str, release: str, period: str) -> list[Charge]:
-        """Find the charge of a key and the one that occupies a period (often the same one)."""
-        occupies = CHARGE.c.state.not_in(("denied", "void"))
-        query = CHARGE_WITH_HASHES.where(
-            or_(
-                CHARGE.c.key == key,
-                (CHARGE.c.release == release) & (CHARGE.c.period == period) & occupies,
-            )
+        found, head = self._session.ask(
+            locks.CHARGE_LOCKED(charge_id=charge_id), locks.HEAD_LOCKED()
         )
-        return [charge_of(row) for row in self.connection.execute(query).mappings()]
+        self._head = _link(head)
+        return _one_charge(found, charge_id)
 
-    def pools_of(self, dataset: str, requester: str) -> list[PoolRow]:
-        """Lock every pool, in the order of ids, that a charge on this dataset may touch."""
-        populations = select(DATASET_POPULATION.c.population).where(
-            DATASET_POPULATION.c.dataset == dataset
+    def charge_with_pools(self, charge_id: str) -> tuple[Charge, dict[str, PoolRow]]:
+        """Lock a charge, the pools it was decided on, then the head, and read them.
+
+        Raises:
+            UnknownName: There is none of that id.
+        """
+        found, pools, head = self._session.ask(
+            locks.CHARGE_LOCKED(charge_id=charge_id),
+            locks.POOLS_OF_CHARGE(charge_id=charge_id),
+            locks.HEAD_LOCKED(),
         )
-        return self._pools(
-            select(POOL).where(
-                POOL.c.status != "retired",
-                or_(
-                    POOL.c.kind.in_(("dataset", "partition")) & POOL.c.owner.in_(populations),
-                    (POOL.c.kind == "user")
-                    & (POOL.c.owner == requester)
-                    & (POOL.c.dataset == dataset),
-                ),
-            )
-        )
+        self._head = _link(head)
+        return _one_charge(found, charge_id), {row["pool_id"]: pool_of(row) for row in pools}
 
-    def pools(self, pool_ids: Sequence[str]) -> list[PoolRow]:
-        """Lock named pools in the order of their ids."""
-        return self._pools(select(POOL).where(POOL.c.pool_id.in_(pool_ids)))
-
-    def pools_about(self, subjects: Sequence[str]) -> list[PoolRow]:
-        """Lock every generation of the pools of some subjects, in the order of their ids."""
-        return self._pools(select(POOL).where(POOL.c.subject.in_(subjects)))
+    def pools_about(self, subject: str) -> list[PoolRow]:
+        """Lock every generation of a subject's pools, in the order of their ids."""
+        (found,) = self._session.ask(locks.POOLS_OF_SUBJECT(subject=subject))
+        return [pool_of(row) for row in found]
 
     def every_pool(self) -> list[PoolRow]:
         """Lock every pool in the order of ids."""
-        return self._pools(select(POOL))
+        (found,) = self._session.ask(locks.EVERY_POOL())
+        return [pool_of(row) for row in found]
 
-    def _pools(self, query: Select[tuple[object, ...]]) -> list[PoolRow]:
-        locked = query.order_by(POOL.c.pool_id).with_for_update()
-        return [pool_of(row) for row in self.connection.execute(locked).mappings()]
-
-    def row(self, table: str, key: str) -> dict[str, Any] | None:
+    def row(self, table: str, key: str) -> Row | None:
         """Read one row of a projection by its key."""
-        source = PROJECTIONS[table]
-        query = select(source).where(next(iter(source.primary_key.columns)) == key)
-        found = self.connection.execute(query).mappings().first()
-        return None if found is None else {str(name): value for name, value in found.items()}
+        name = next(iter(PROJECTIONS[table].primary_key.columns)).name
+        return next(iter(self.rows(table, **{name: key})), None)
 
-    def rows(self, table: str, **equal: str) -> list[dict[str, Any]]:
+    def rows(self, table: str, **equal: str) -> list[Row]:
         """Read the rows of a projection whose columns equal the given values, in key order."""
-        source = PROJECTIONS[table]
-        query = select(source).where(*(source.c[name] == value for name, value in equal.items()))
-        ordered = query.order_by(next(iter(source.primary_key.columns)))
-        return [
-            {str(name): value for name, value in found.items()}
-            for found in self.connection.execute(ordered).mappings()
-        ]
+        (found,) = self._session.ask(_looking(table, tuple(sorted(equal)))(**equal))
+        return found
 
-    def bodies(self, charge_id: str, kind: str) -> list[dict[str, Any]]:
+    def bodies(self, charge_id: str, kind: str) -> list[Row]:
         """Read the bodies of a charge's entries of one kind, oldest first."""
-        query = select(ENTRY.c.body).where(ENTRY.c.charge_id == charge_id, ENTRY.c.kind == kind)
-        return [json.loads(body) for body in self.connection.scalars(query.order_by(ENTRY.c.seq))]
+        return self._bodies(_BODIES(charge_id=charge_id, kind=kind))
 
-    def bodies_of_kind(self, kind: str) -> list[dict[str, Any]]:
+    def bodies_of_kind(self, kind: str) -> list[Row]:
         """Read the bodies of all entries of one kind, oldest first (rare kinds only)."""
-        query = select(ENTRY.c.body).where(ENTRY.c.kind == kind).order_by(ENTRY.c.seq)
-        return [json.loads(body) for body in self.connection.scalars(query)]
+        return self._bodies(_BODIES_OF_KIND(kind=kind))
+
+    def _bodies(self, call: Call) -> list[Row]:
+        (found,) = self._session.ask(call)
+        return [json.loads(row["body"]) for row in found]
 
     def hash_at(self, seq: int) -> str | None:
         """Read the hash of an entry; None beyond the end of the journal."""
-        return self.connection.scalar(select(ENTRY.c.hash).where(ENTRY.c.seq == seq))
+        (found,) = self._session.ask(_HASH_AT(seq=seq))
+        return str(found[0]["hash"]) if found else None
 
     def due(self, at: str) -> list[str]:
         """Name the reservations that nobody opened in time."""
-        query = select(CHARGE.c.charge_id).where(
-            CHARGE.c.state == "reserved", CHARGE.c.expires_at <= at
-        )
-        return list(self.connection.scalars(query.order_by(CHARGE.c.charge_id)))
+        (found,) = self._session.ask(_DUE(at=at))
+        return [str(row["charge_id"]) for row in found]
 
     def turn(self) -> Link:
         """Lock the head of the journal: the next entry is ours.
@@ -170,32 +165,29 @@ class Transaction:
             The entry that the next one follows.
         """
         if self._head is None:
-            query = select(HEAD.c.seq, HEAD.c.hash).with_for_update()
-            self._head = Link(*self.connection.execute(query).one())
+            (head,) = self._session.ask(locks.HEAD_LOCKED())
+            self._head = _link(head)
         return self._head
 
     def ledger_id(self) -> str:
         """Read the random id of this ledger."""
-        return str(self.connection.scalar(select(HEAD.c.ledger_id)))
+        (found,) = self._session.ask(_LEDGER_ID())
+        return str(found[0]["ledger_id"])
 
     def counts(self) -> dict[str, int]:
         """Count charges and releases."""
-        query = select(
-            select(func.count()).select_from(CHARGE).scalar_subquery(),
-            select(func.count()).select_from(RELEASE).scalar_subquery(),
-        )
-        charges, releases = self.connection.execute(query).one()
-        return {"charges": charges, "releases": releases}
+        (found,) = self._session.ask(_COUNTS())
+        return found[0]
 
     def checkpoint_at(self, seq: int) -> dict[str, str] | None:
         """Read the checkpoint of an entry, if one was made."""
-        query = select(CHECKPOINT.c.body, CHECKPOINT.c.key_id, CHECKPOINT.c.signature)
-        row = self.connection.execute(query.where(CHECKPOINT.c.seq == seq)).mappings().first()
-        return None if row is None else {str(name): str(value) for name, value in row.items()}
+        (found,) = self._session.ask(_CHECKPOINT_AT(seq=seq))
+        return found[0] if found else None
 
     def keep_checkpoint(self, seq: int, made: Mapping[str, str]) -> None:
         """Store a signed checkpoint; it vouches for the journal and is not part of it."""
-        self.connection.execute(insert(CHECKPOINT), {"seq": seq, **made})
+        row = {"seq": seq, **made}
+        self._session.tell(inserting(CHECKPOINT, tuple(row))(**row))
 
     def append(self, draft: Draft) -> Link:
         """Apply the draft's changes, then write it; the entry posts its own amounts.
@@ -207,41 +199,80 @@ class Transaction:
             The entry's place in the chain.
 
         Raises:
-            Collision: A row no longer held what the step starts from.
+            Collision: A row no longer held what the step starts from (at the latest on commit).
         """
         head = self.turn()
-        for change in draft.changes:
-            self._apply(change)
         seq = head.seq + 1
         body = draft.body(seq, self.at)
         entry = Link(seq, entry_hash(seq, head.hash, body))
-        self.connection.execute(
-            insert(ENTRY),
-            {
-                "seq": seq,
-                "kind": draft.kind,
-                "charge_id": draft.charge_id,
-                "prev_hash": head.hash,
-                "hash": entry.hash,
-                "body": body,
-            },
-        )
+        row = {
+            "seq": seq,
+            "kind": draft.kind,
+            "charge_id": draft.charge_id,
+            "prev_hash": head.hash,
+            "hash": entry.hash,
+            "body": body,
+        }
+        # Compare and set: the row lock comes first, this is the second fence.
+        self._session.tell(*map(_applied, draft.changes), inserting(ENTRY, tuple(row))(**row))
         self._head = entry
         return entry
 
-    def _apply(self, change: Change) -> None:
-        table: Table = PROJECTIONS[change.table]
-        key = next(iter(table.primary_key.columns))
-        if change.was is None:
-            self.connection.execute(
-                insert(table), {key.name: change.key, **change.values, **change.aside}
-            )
-            return
-        # Compare and set: the row lock comes first, this is the second fence.
-        holds = [table.c[name] == value for name, value in change.was.items()]
-        statement = update(table).where(key == change.key, *holds).values(**change.values)
-        if self.connection.execute(statement).rowcount != 1:
-            raise Collision(f"{change.table} {change.key} changed in between: ask again.")
+
+def _applied(change: Change) -> Call:
+    table = PROJECTIONS[change.table]
+    if change.was is None:
+        key = next(iter(table.primary_key.columns)).name
+        row = {key: change.key, **change.values, **change.aside}
+        return inserting(table, tuple(row))(**row)
+    given = {f"new_{name}": value for name, value in change.values.items()}
+    given |= {f"was_{name}": value for name, value in change.was.items()}
+    return changing(table, tuple(change.values), tuple(change.was))(at=change.key, **given)
+
+
+def _link(head: Sequence[Row]) -> Link:
+    return Link(head[0]["seq"], head[0]["hash"])
+
+
+def _one_charge(found: Sequence[Row], charge_id: str) -> Charge:
+    if not found:
+        raise UnknownName(f"charge {charge_id} is not in the ledger: check its id.")
+    return charge_of(found[0])
+
+
+@lru_cache(maxsize=256)
+def _looking(table: str, columns: tuple[str, ...]) -> Prepared:
+    source = PROJECTIONS[table]
+    query = select(source).where(*(source.c[name] == bindparam(name) for name in columns))
+    return Prepared(query.order_by(next(iter(source.primary_key.columns))))
+
+
+_BODIES = Prepared(
+    select(ENTRY.c.body)
+    .where(ENTRY.c.charge_id == bindparam("charge_id"), ENTRY.c.kind == bindparam("kind"))
+    .order_by(ENTRY.c.seq)
+)
+_BODIES_OF_KIND = Prepared(
+    select(ENTRY.c.body).where(ENTRY.c.kind == bindparam("kind")).order_by(ENTRY.c.seq)
+)
+_HASH_AT = Prepared(select(ENTRY.c.hash).where(ENTRY.c.seq == bindparam("seq")))
+_DUE = Prepared(
+    select(CHARGE.c.charge_id)
+    .where(CHARGE.c.state == "reserved", CHARGE.c.expires_at <= bindparam("at"))
+    .order_by(CHARGE.c.charge_id)
+)
+_LEDGER_ID = Prepared(select(HEAD.c.ledger_id))
+_COUNTS = Prepared(
+    select(
+        select(func.count()).select_from(CHARGE).scalar_subquery().label("charges"),
+        select(func.count()).select_from(RELEASE).scalar_subquery().label("releases"),
+    )
+)
+_CHECKPOINT_AT = Prepared(
+    select(CHECKPOINT.c.body, CHECKPOINT.c.key_id, CHECKPOINT.c.signature).where(
+        CHECKPOINT.c.seq == bindparam("seq")
+    )
+)
 
 
 @contextmanager
@@ -253,12 +284,14 @@ def transaction(engine: Engine, clock: Clock = utc_now) -> Iterator[Transaction]
         clock: Source of the time written into entries.
 
     Yields:
-        The transaction; it commits at the end of the block.
+        The transaction; it commits at the end of the block or leaves no trace.
 
     Raises:
-        LedgerError: As `writing`.
+        LedgerUnavailable: The database is missing, locked, unreachable or not migrated.
+        LedgerRefused: A guard of the database stopped the write.
+        Collision: Another writer got in between, or two blocked each other.
 
     Privacy: ledger only.
     """
-    with writing(engine) as connection:
-        yield Transaction(connection, clock())
+    with told(), session(engine) as opened:
+        yield Transaction(opened, clock())

@@ -6,6 +6,15 @@ BEGIN
   RAISE EXCEPTION '%: %', TG_TABLE_NAME, TG_ARGV[0] USING ERRCODE = 'integrity_constraint_violation';
 END $$
 ;;
+-- Compare and set: a row that does not hold what a step starts from stops the step.
+CREATE FUNCTION dp_expected(holds boolean, value text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+  IF holds IS NOT TRUE THEN
+    RAISE EXCEPTION 'changed in between' USING ERRCODE = 'serialization_failure';
+  END IF;
+  RETURN value;
+END $$
+;;
 -- The journal is the only door: postings and balances move because an entry was written.
 CREATE FUNCTION dp_entry_post() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
