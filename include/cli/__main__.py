@@ -44,6 +44,10 @@ def parser() -> argparse.ArgumentParser:
     package.add_argument("--key", help="the publisher's public key (PEM), got by another way")
     add("forecast", "how many releases of each schedule still fit, and when one is refused")
     add_actions(add("admin", "withdraw, limits, generations, freeze and reconcile; with a reason"))
+    internal = add("internal-evaluation", "exact figures; public data only, refused for the rest")
+    internal.add_argument("dataset", help="a declared dataset that is not registered")
+    internal.add_argument("synthetic", help="a synthetic table, .parquet or .csv")
+    internal.add_argument("--public", action="store_true", help="the data are public or consented")
     schema = add("schema", "draft a dataset file from public knowledge: names and types only")
     schema.add_argument("action", choices=["draft"])
     schema.add_argument("path")
@@ -58,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     args = parser().parse_args(argv)
     try:
-        answer: Answer = getattr(commands, args.command)(args, load_settings())
+        answer: Answer = getattr(commands, args.command.replace("-", "_"))(args, load_settings())
     except CuSynError as error:
         print(json.dumps({"error": str(error)}) if args.json else str(error), file=sys.stderr)
         return 1

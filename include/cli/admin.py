@@ -67,10 +67,11 @@ def _withdraw(args: argparse.Namespace, settings: Settings, ledger: Ledger) -> s
     """Withdraw in the ledger first, then put the notice where readers look."""
     from include.budget.reader import LedgerReader
     from include.publishing.destinations import target_for
+    from include.publishing.targets import prefix_of
 
     ledger.withdraw(args.release_id, args.reason, _actor())
     found = LedgerReader(ledger.engine).release(args.release_id)
-    path = f"{found.release}/{found.period}/{found.release_id}"
+    path = prefix_of(found.release, found.period, found.release_id)
     base, inside, _ = found.uri.partition(path)
     if not inside:
         raise CuSynError(

@@ -183,7 +183,7 @@ def package(args: argparse.Namespace, settings: Settings) -> Answer:
     """Check a release package; needs neither Airflow nor a database."""
     from include.publishing.verify import sound, verify_package
 
-    key = Path(args.key).read_bytes() if args.key else None
+    key = _read_key(args.key) if args.key else None
     findings = verify_package(Path(args.path), trusted_key=key)
     lines = [f"{one.level:>7}  {one.subject}: {one.words}" for one in findings]
     data = {"findings": [asdict(one) for one in findings], "sound": sound(findings)}
@@ -218,6 +218,20 @@ def schema(args: argparse.Namespace, settings: Settings) -> Answer:
         raise CuSynError(f"{path}: there is no such file; name the source to draft from")
     draft = draft_schema(path)
     return Answer({"draft": draft}, draft)
+
+
+def internal_evaluation(args: argparse.Namespace, settings: Settings) -> Answer:
+    """Print exact figures about public data."""
+    from include.cli.internal import evaluate
+
+    return evaluate(args, settings, open_reader(settings))
+
+
+def _read_key(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as fault:
+        raise CuSynError(f"{path}: the key cannot be read ({fault.strerror})") from None
 
 
 def _audit(release_id: str, settings: Settings) -> Answer:

@@ -96,7 +96,12 @@ def budget_facts(charge: Charge, reader: LedgerReader, events: Iterable[Event]) 
 
     Privacy: ledger only.
     """
-    charged = [pool for pool in reader.pools() if pool.pool_id in charge.amounts_pico]
+    # A user's pool is access control, not privacy: it stays inside.
+    charged = [
+        pool
+        for pool in reader.pools()
+        if pool.pool_id in charge.amounts_pico and pool.kind != "user"
+    ]
     earlier = [c for c in reader.charges(dataset=charge.dataset) if _counts(c, charge)]
     return BudgetFacts(
         requested_epsilon=format_amount(charge.requested_pico),

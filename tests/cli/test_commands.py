@@ -166,5 +166,29 @@ def test_a_missing_ledger_is_one_sentence_that_names_the_fix(tmp_path):
 def test_every_command_has_its_function_and_takes_json():
     actions = next(a for a in parser()._actions if a.dest == "command").choices
     for name, sub in actions.items():
-        assert callable(getattr(commands, name))
+        assert callable(getattr(commands, name.replace("-", "_")))
         assert "--json" in sub.format_help()
+
+
+def test_exact_figures_are_refused_for_registered_data_and_given_for_public_data(
+    cli, place, released
+):
+    table = f"{released.uri}/data.parquet"
+    code, out, err = cli("internal-evaluation", "clinic", table)
+    assert (code, out) == (1, "")
+    assert "registered in the ledger" in err
+    file = place.settings.config_dir / "datasets" / "public.yaml"
+    text = (place.settings.config_dir / "datasets" / "clinic.yaml").read_text()
+    text = text.replace("dataset: clinic", "dataset: fair")
+    file.write_text(text)  # a copy under another name is of the same people
+    refused = cli("internal-evaluation", "fair", table, "--public")[2]
+    assert "a population the ledger protects" in refused
+    file.write_text(text.replace("[patients]", "[visitors]"))
+    assert cli("internal-evaluation", "fair", table)[0] == 1  # nobody said that it is public
+    found = facts(cli, "internal-evaluation", "fair", table, "--public")
+    assert found["original_rows"] == 400
+    assert {tuple(one["columns"]) for one in found["columns"]} == {
+        ("ward",),
+        ("stay",),
+        ("smoker",),
+    }
