@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 def evaluate(args: argparse.Namespace, settings: Settings, reader: LedgerReader) -> Answer:
     """Compare a synthetic table with its public original, exactly.
 
-    The caller says with `--public` that the table is public or everybody in it has agreed; neither
-    it nor its population may be registered in the ledger: exact figures about protected people
-    must not exist.
+    The dataset must be declared `public_data: true`, and neither it nor its population may be
+    registered in the ledger: exact figures about protected people must not exist.
 
     Raises:
         CuSynError: the data are protected or not declared public, or a table cannot be read.
@@ -35,7 +34,7 @@ def evaluate(args: argparse.Namespace, settings: Settings, reader: LedgerReader)
     pools = reader.pools()
     registered = {pool.dataset for pool in pools if pool.dataset}
     populations = {pool.owner for pool in pools if pool.kind == "dataset"}
-    refuse_protected(dataset, registered, populations, args.public)
+    refuse_protected(dataset, registered, populations, dataset.public_data)
 
     import pyarrow as pa
 
@@ -46,7 +45,7 @@ def evaluate(args: argparse.Namespace, settings: Settings, reader: LedgerReader)
         _read(Path(args.synthetic)),
         registered_datasets=registered,
         registered_populations=populations,
-        declared_public=args.public,
+        declared_public=dataset.public_data,
     )
     rows = [(" x ".join(one.clique), f"{one.tv:.4f}") for one in (*found.columns, *found.pairs)]
     text = table(["marginal", "exact total variation"], rows, empty="no column")

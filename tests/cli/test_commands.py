@@ -179,13 +179,15 @@ def test_exact_figures_are_refused_for_registered_data_and_given_for_public_data
     assert "registered in the ledger" in err
     file = place.settings.config_dir / "datasets" / "public.yaml"
     text = (place.settings.config_dir / "datasets" / "clinic.yaml").read_text()
-    text = text.replace("dataset: clinic", "dataset: fair")
+    text = text.replace("dataset: clinic", "dataset: fair\npublic_data: true")
     file.write_text(text)  # a copy under another name is of the same people
-    refused = cli("internal-evaluation", "fair", table, "--public")[2]
+    refused = cli("internal-evaluation", "fair", table)[2]
     assert "a population the ledger protects" in refused
-    file.write_text(text.replace("[patients]", "[visitors]"))
-    assert cli("internal-evaluation", "fair", table)[0] == 1  # nobody said that it is public
-    found = facts(cli, "internal-evaluation", "fair", table, "--public")
+    text = text.replace("[patients]", "[visitors]")
+    file.write_text(text.replace("public_data: true", "public_data: false"))
+    assert cli("internal-evaluation", "fair", table)[0] == 1
+    file.write_text(text)
+    found = facts(cli, "internal-evaluation", "fair", table)
     assert found["original_rows"] == 400
     assert {tuple(one["columns"]) for one in found["columns"]} == {
         ("ward",),
