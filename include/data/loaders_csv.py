@@ -86,12 +86,24 @@ def read_csv(
                 null_values=list(source.null_values),
             ),
         )
-        for batch in reader:
+        while (batch := _next(reader, source)) is not None:
             if strict and uneven.seen:
                 break
             yield pa.Table.from_batches([batch])
     if strict and uneven.seen:
         raise RowFaultError("", "as many fields in a line as in the header")
+
+
+def _next(reader: pv.CSVStreamingReader, source: SourceConfig) -> pa.RecordBatch | None:
+    try:
+        return reader.read_next_batch()
+    except StopIteration:
+        return None
+    except pa.ArrowInvalid:  # its text quotes the place in the file
+        raise SourceError(
+            f"{source.path} is not well-formed CSV: a quote may be left open, or a line is longer "
+            "than 4 MB; correct the file or source.quote"
+        ) from None
 
 
 class _Uneven:

@@ -76,6 +76,13 @@ def test_a_file_of_odd_lines_only_has_no_rows(tmp_path: Path, content: str) -> N
     assert read(tmp_path, path="x.csv").num_rows == 0
 
 
+def test_a_quote_left_open_is_told_without_what_follows_it(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text('name,n\nb,1\n"CANARY-7Q,2\n' + "b,1\n" * 4_000_000)
+    with pytest.raises(SourceError, match="a quote may be left open") as caught:
+        read(tmp_path, path="x.csv")
+    assert "CANARY" not in str(caught.value) and caught.value.__context__ is None
+
+
 def test_a_strict_dataset_stops_at_an_odd_line_and_quotes_nothing(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("name,n\nb,1\nCANARY-7Q\n")
     declared = dataset(COLUMNS, strict=True)
