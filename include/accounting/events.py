@@ -151,6 +151,8 @@ class AdaptiveBlock:
     Args:
         rho_pico: Size of the filter in units of 1e-12, above 0.
         label: What the rounds are for (public).
+        epsilon_pico: Pure-DP ceiling in units of 1e-12, for rounds of pure mechanisms only; None
+            where the rounds may be Gaussian.
 
     Source: Whitehouse et al. 2023, Theorem 1: a filter over adaptively chosen zCDP amounts.
 
@@ -160,10 +162,14 @@ class AdaptiveBlock:
     kind: ClassVar[str] = "adaptive_block"
     rho_pico: int
     label: str = ""
+    epsilon_pico: int | None = None
 
     def __post_init__(self) -> None:
         if type(self.rho_pico) is not int or self.rho_pico <= 0:
             raise EventError("rho_pico of an adaptive block must be an int above 0.")
+        pure = self.epsilon_pico
+        if pure is not None and (type(pure) is not int or pure <= 0):
+            raise EventError("epsilon_pico of an adaptive block must be an int above 0, or None.")
 
     @property
     def rho(self) -> Fraction:
@@ -172,12 +178,13 @@ class AdaptiveBlock:
 
     @property
     def epsilon_pure(self) -> Fraction | None:
-        """The rounds may be Gaussian: no pure DP is claimed."""
-        return None
+        """Exact pure-DP ceiling; None where the rounds may be Gaussian."""
+        return None if self.epsilon_pico is None else Fraction(self.epsilon_pico, ONE)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the event in JSON types that read back exactly."""
-        return {"kind": self.kind, "rho_pico": self.rho_pico, "label": self.label}
+        record = {"kind": self.kind, "rho_pico": self.rho_pico, "label": self.label}
+        return record if self.epsilon_pico is None else record | {"epsilon_pico": self.epsilon_pico}
 
 
 Event = Gaussian | ExponentialMechanism | DiscreteLaplace | AdaptiveBlock

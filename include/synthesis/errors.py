@@ -11,7 +11,7 @@ from include.synthesis.task import Clique
 from include.synthesis.transcript import NoisyMarginal, Transcript, noisy_total
 
 if TYPE_CHECKING:
-    from include.synthesis.estimation import GraphicalModel
+    from include.synthesis.model import Model
 
 _NOISE_RISK = 0.04
 _TOTAL_DEVIATIONS = 2.576  # two-sided 1% of a Gaussian: with the 4% above, 5% in all
@@ -49,7 +49,7 @@ class InterestError:
 
 
 def interest_errors(
-    transcript: Transcript, plan: Plan, model: GraphicalModel | None = None
+    transcript: Transcript, plan: Plan, model: Model | None = None
 ) -> list[InterestError]:
     """State the error of each interest query, from the noise scales and noisy answers.
 
@@ -120,7 +120,7 @@ def _log_moment(sigma: float, tilt: float) -> float:
     return math.log(sum(tilted) / sum(weights))
 
 
-def _gap(model: GraphicalModel, item: NoisyMarginal) -> float:
+def _gap(model: Model, item: NoisyMarginal) -> float:
     """Sum how far the model's marginal is from the noisy answer, in rows."""
     marginal = model.marginal(item.clique)
     return float(sum(abs(a - b) for a, b in zip(marginal.tolist(), item.counts, strict=True)))

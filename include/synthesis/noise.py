@@ -55,6 +55,36 @@ def discrete_laplace(counts: NDArray[np.int64], scale: float) -> NDArray[np.int6
     return np.asarray(_laplace(scale)(_int64(counts)), dtype=np.int64)
 
 
+def laplace_scale(epsilon: float | int, sensitivity: int) -> float:
+    """Return the discrete Laplace scale of an event, rounded up: never more is spent.
+
+    Args:
+        epsilon: Pure-DP parameter of the event, above 0.
+        sensitivity: L1 sensitivity of the counts, in rows.
+
+    Returns:
+        Scale in rows, the smallest float that is at least sensitivity / epsilon.
+
+    Privacy: ledger only.
+    """
+    return _up(Fraction(sensitivity) / Fraction(epsilon))
+
+
+def laplace_deviation(scale: float) -> float:
+    """Return the standard deviation of discrete Laplace noise.
+
+    Args:
+        scale: Noise scale in rows, above 0.
+
+    Returns:
+        Deviation in rows, at least 0.001 (below, no cell ever moves and weights would overflow).
+
+    Privacy: ledger only.
+    """
+    tail = math.exp(-1 / scale)
+    return max(0.001, math.sqrt(2 * tail) / -math.expm1(-1 / scale))
+
+
 def exponential_mechanism(scores: NDArray[np.int64], sensitivity: int, epsilon: float) -> int:
     """Select the index of a large score by the exact exponential mechanism.
 
@@ -73,11 +103,16 @@ def exponential_mechanism(scores: NDArray[np.int64], sensitivity: int, epsilon: 
 
     Privacy: reads raw data (spends ExponentialMechanism(epsilon)).
     """
-    wanted = Fraction(2 * sensitivity) / Fraction(epsilon)
-    scale = float(wanted)
-    while Fraction(scale) < wanted:  # round the scale up: never more than epsilon is spent
-        scale = math.nextafter(scale, math.inf)
+    scale = _up(Fraction(2 * sensitivity) / Fraction(epsilon))
     return int(_noisy_max(scale)(_int64(scores)))
+
+
+def _up(wanted: Fraction) -> float:
+    """Round a noise scale up to a float: never more than epsilon is spent."""
+    scale = float(wanted)
+    while Fraction(scale) < wanted:
+        scale = math.nextafter(scale, math.inf)
+    return scale
 
 
 def _int64(values: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -19,6 +19,7 @@ class Option:
         high: Largest number accepted.
         whole: Whether it must be an integer.
         choices: Accepted words, for an option that is no number.
+        kind: switch (true or false), column or columns, for an option that is none of these.
         about: One line for forms and documentation.
 
     Privacy: ledger only.
@@ -30,6 +31,7 @@ class Option:
     high: float = 0
     whole: bool = False
     choices: tuple[str, ...] = ()
+    kind: str = ""
 
 
 MAX_MODEL_MB = Option(80, "memory of the fitted model's tables, in MB", low=1, high=4096)
@@ -73,10 +75,25 @@ def _checked(name: str, option: Option, value: Any) -> Any:
         if value not in option.choices:
             raise TaskError(f"options: {name} is one of {', '.join(option.choices)}.")
         return value
+    if option.kind:
+        return _checked_kind(name, option.kind, value)
     kinds = int if option.whole else int | float
     if isinstance(value, bool) or not isinstance(value, kinds):
         kind = "an integer" if option.whole else "a number"
         raise TaskError(f"options: {name} is {kind} from {option.low:g} to {option.high:g}.")
     if not option.low <= value <= option.high:
         raise TaskError(f"options: {name} is {value:g}; {option.low:g} to {option.high:g} is fine.")
+    return value
+
+
+def _checked_kind(name: str, kind: str, value: Any) -> Any:
+    if kind == "switch" and not isinstance(value, bool):
+        raise TaskError(f"options: {name} is true or false.")
+    if kind == "column" and not isinstance(value, str):
+        raise TaskError(f"options: {name} is the name of one column.")
+    if kind == "columns":
+        names = [value] if isinstance(value, str) else value
+        if not isinstance(names, list | tuple) or not all(isinstance(one, str) for one in names):
+            raise TaskError(f"options: {name} is a list of columns.")
+        return list(names)
     return value

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+Node = tuple[str, tuple[str, ...]]
+"""A child and its parents in a network, the parents in the order of the domain."""
+
 SCALE_BITS = 20
 """Model counts are rounded to 2^-20 rows, so that scores are integers and sensitivities exact."""
 
 WEIGHT_UNITS = 1024
 _CEILING = 2**62
+_BATCH_CELLS = 1 << 21
+_WORD_ROWS = 2**31  # below, products of two counts fit 63 bits
 
 
 def integer_weights(weights: Sequence[float]) -> tuple[int, ...]:
@@ -76,3 +81,92 @@ def l1_score(
     distance = int(np.abs((counts << SCALE_BITS) - rounded).sum())
     score = weight * (distance - math.floor(penalty * (1 << SCALE_BITS)))
     return max(-_CEILING, min(_CEILING, score))
+
+
+def dependence_sensitivity(nodes: Sequence[Node], domain: Mapping[str, int], max_rows: int) -> int:
+    """Bound how far one privacy unit moves any score of `dependence_score`.
+
+    Args:
+        nodes: The candidates.
+        domain: Cells of each column.
+        max_rows: Rows one unit may own.
+
+    Returns:
+        Sensitivity in units of a score (2^-21 rows): 2 max_rows rows for n R itself, and for the
+        rounding of each cell, half a unit on either side, less than 2^-20 rows a cell.
+
+    Source: docs/guarantee.md, "The dependence score". One row changes the absolute differences by
+        4 (1 - a)(1 - b) n / (n + 1) < 4 in sum, a and b the shares of its child and parent cells.
+
+    Privacy: ledger only.
+    """
+    cells = max(
+        (domain[child] * math.prod(domain[name] for name in parents) for child, parents in nodes),
+        default=1,
+    )
+    return ((4 * max_rows) << SCALE_BITS) + 2 * cells
+
+
+def dependence_score(
+    counts: NDArray[np.int64], clique: Sequence[str], node: Node, domain: Mapping[str, int]
+) -> int:
+    """Score how far a child is from independent of its parents: n R, in exact integers.
+
+    R is half the L1 distance between the joint distribution and the product of its two margins:
+    unlike mutual information its sensitivity times n is below 2 whatever n is.
+
+    Args:
+        counts: Exact counts, int64, shape (cells,), C order over `clique`.
+        clique: The child and the parents, in the order of `counts`.
+        node: Which of them is the child.
+        domain: Cells of each column.
+
+    Returns:
+        sum |c_xp - c_x c_p / n| in units of 2^-20 rows (so n R in units of 2^-21), each expected
+        count rounded to a unit; 0 where there are no rows.
+
+    Source: Zhang, Cormode, Procopiuc, Srivastava and Xiao 2017 (PrivBayes), section 4.3, score R.
+
+    Privacy: reads raw data (call it inside a spending primitive only).
+    """
+    import numpy as np
+
+    child, parents = node
+    table = counts.reshape([domain[name] for name in clique])
+    joint = np.moveaxis(table, list(clique).index(child), 0).reshape(domain[child], -1)
+    rows = int(joint.sum())
+    if rows == 0 or not parents:
+        return 0
+    if rows >= _WORD_ROWS:
+        joint = joint.astype(object)
+    product = joint.sum(axis=1)[:, None] * joint.sum(axis=0)[None, :]
+    whole = product // rows
+    rest = product - whole * rows
+    scale = 1 << SCALE_BITS
+    expected = whole * scale + (rest * (2 * scale) + rows) // (2 * rows)
+    return int(np.abs(joint * scale - expected).sum())
+
+
+def batches(
+    nodes: Sequence[Node], domain: Mapping[str, int]
+) -> Iterator[dict[tuple[str, ...], list[Node]]]:
+    """Group nodes by the table that scores them, a bounded number of cells at a time.
+
+    Privacy: ledger only.
+    """
+    order = {name: place for place, name in enumerate(domain)}
+    tables: dict[tuple[str, ...], list[Node]] = {}
+    for child, parents in nodes:
+        clique = tuple(sorted((child, *parents), key=order.__getitem__))
+        tables.setdefault(clique, []).append((child, parents))
+    batch: dict[tuple[str, ...], list[Node]] = {}
+    cells = 0
+    for clique, members in tables.items():
+        size = math.prod(domain[name] for name in clique)
+        if batch and cells + size > _BATCH_CELLS:
+            yield batch
+            batch, cells = {}, 0
+        batch[clique] = members
+        cells += size
+    if batch:
+        yield batch

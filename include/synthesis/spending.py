@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from include.accounting import Event, ExponentialMechanism, Gaussian
+from include.accounting import DiscreteLaplace, Event, ExponentialMechanism, Gaussian
 from include.errors import CuSynError
 from include.synthesis import noise, selection
 from include.synthesis.task import Clique
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-EventT = TypeVar("EventT", Gaussian, ExponentialMechanism)
+EventT = TypeVar("EventT", Gaussian, ExponentialMechanism, DiscreteLaplace)
 
 
 class SpendingError(CuSynError):
@@ -69,15 +69,24 @@ class SpendingSession:
         data: The protected table.
         log: The charge's journal.
         ceiling: Exact rho that all rounds together, interrupted ones included, may spend.
+        pure_ceiling: Exact pure epsilon they may spend; None where the plan claims none.
 
     Privacy: reads raw data, in the primitives of an open round.
     """
 
-    def __init__(self, data: ProtectedCounts, log: RoundLog, ceiling: Fraction) -> None:
+    def __init__(
+        self,
+        data: ProtectedCounts,
+        log: RoundLog,
+        ceiling: Fraction,
+        pure_ceiling: Fraction | None = None,
+    ) -> None:
         self._data = data
         self._log = log
         self._ceiling = ceiling
+        self._pure_left = pure_ceiling
         self._counts: dict[Clique, NDArray[np.int64]] = {}
+        self._dependences: dict[selection.Node, int] = {}
         self.spent = Fraction(0)
         self.last_round = 0
         self.burned: list[Event] = []
@@ -134,6 +143,7 @@ class SpendingSession:
             events=tuple(events),
             marginals=tuple(turn.marginals),
             burned=tuple(self.burned),
+            choices=tuple(turn.choices),
         )
         self._log.answer(self.last_round, turn.result.to_payload())
         self.burned = []
@@ -142,6 +152,12 @@ class SpendingSession:
         cost = sum((event.rho for event in events), Fraction(0))
         if cost > self.left:
             raise SpendingError("The round would spend more than its charge holds.")
+        if self._pure_left is not None:
+            for event in events:
+                pure = event.epsilon_pure
+                if pure is None or pure > self._pure_left:
+                    raise SpendingError("The round would spend more pure epsilon than planned.")
+                self._pure_left -= pure
         self.spent += cost
 
     def _exact(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
@@ -161,6 +177,25 @@ class SpendingSession:
             self._counts[clique] = counts if clique else counts.sum(keepdims=True)
         return [self._counts[clique] for clique in cliques]
 
+    def _dependence(self, nodes: Sequence[selection.Node]) -> list[int]:
+        """Score network nodes, each once and without keeping their tables."""
+        fresh = [node for node in dict.fromkeys(nodes) if node not in self._dependences]
+        domain = self._data.domain
+        try:
+            for batch in selection.batches(fresh, domain):
+                with self._data.spending():
+                    tables = self._data.counts_many(list(batch))
+                for (clique, members), counts in zip(batch.items(), tables, strict=True):
+                    for node in members:
+                        score = selection.dependence_score(counts, clique, node, domain)
+                        self._dependences[node] = score
+        except Exception as fault:  # its text may quote rows
+            raise SpendingError(
+                f"Scoring {len(fresh)} candidates failed ({type(fault).__name__}); the budget of "
+                "the round is spent and the charge can be resumed."
+            ) from None
+        return [self._dependences[node] for node in nodes]
+
 
 class OpenRound:
     """The primitives of one journalled round. Each uses up the round's next event.
@@ -172,6 +207,7 @@ class OpenRound:
         self._session = session
         self.pending = events
         self.marginals: list[NoisyMarginal] = []
+        self.choices: list[Clique] = []
         self.result: Round | None = None
 
     def measure(self, clique: Clique, label: str) -> NoisyMarginal:
@@ -196,6 +232,82 @@ class OpenRound:
         result = NoisyMarginal(clique, event.sigma, tuple(counts.tolist()), label)
         self.marginals.append(result)
         return result
+
+    def measure_laplace(self, clique: Clique, label: str) -> NoisyMarginal:
+        """Measure a marginal, empty cells included, with the discrete Laplace of the next event.
+
+        Args:
+            clique: Columns; the empty clique measures the row count.
+            label: Purpose of the measurement.
+
+        Returns:
+            The noisy marginal, also kept for the round's answer; its sigma is the deviation.
+
+        Raises:
+            SpendingError: The next event is no discrete Laplace.
+
+        Privacy: reads raw data (spends the event).
+        """
+        event = self._take(DiscreteLaplace)
+        scale = noise.laplace_scale(event.epsilon, self._session._data.max_rows)
+        counts = noise.discrete_laplace(self._session._exact([clique])[0], scale)
+        deviation = noise.laplace_deviation(scale)
+        result = NoisyMarginal(clique, deviation, tuple(counts.tolist()), label, "laplace")
+        self.marginals.append(result)
+        return result
+
+    def select_node(self, candidates: Sequence[selection.Node]) -> int:
+        """Select a dependent (child, parents) pair, by the exponential mechanism of the next event.
+
+        Args:
+            candidates: Children with their parent sets, at least one.
+
+        Returns:
+            Index of the selected pair; the pair is also kept for the round's answer.
+
+        Raises:
+            SpendingError: The next event is no selection.
+
+        Source: McSherry and Talwar 2007; scores as in `selection.dependence_score`.
+
+        Privacy: reads raw data (spends the event).
+        """
+        import numpy as np
+
+        event = self._take(ExponentialMechanism)
+        data = self._session._data
+        scores = np.asarray(self._session._dependence(candidates), dtype=np.int64)
+        sensitivity = selection.dependence_sensitivity(candidates, data.domain, data.max_rows)
+        index = noise.exponential_mechanism(scores, sensitivity, event.epsilon)
+        child, parents = candidates[index]
+        self.choices.append((child, *parents))
+        return index
+
+    def select_root(self, columns: Sequence[str]) -> int:
+        """Select the column that the others depend on most, on average, as `select_node` does.
+
+        Args:
+            columns: The columns, at least two.
+
+        Returns:
+            Index of the selected column; the column is also kept for the round's answer.
+
+        Raises:
+            SpendingError: The next event is no selection.
+
+        Privacy: reads raw data (spends the event).
+        """
+        import numpy as np
+
+        event = self._take(ExponentialMechanism)
+        data = self._session._data
+        pairs = [(one, (other,)) for one in columns for other in columns if one != other]
+        table = np.asarray(self._session._dependence(pairs), dtype=np.int64)
+        scores = table.reshape(len(columns), len(columns) - 1).sum(axis=1)
+        each = selection.dependence_sensitivity(pairs, data.domain, data.max_rows)
+        index = noise.exponential_mechanism(scores, each * (len(columns) - 1), event.epsilon)
+        self.choices.append((columns[index],))
+        return index
 
     def select(
         self,

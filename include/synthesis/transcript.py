@@ -35,7 +35,8 @@ class NoisyMarginal:
         clique: Columns; empty for the noisy row count.
         sigma: Noise scale of each cell, in rows.
         counts: Noisy integer counts, C order over `clique`; may be negative.
-        label: Purpose: total, one-way, interest or selected.
+        label: Purpose: total, one-way, interest, selected, region or table.
+        noise: gaussian, or laplace: then `sigma` is its standard deviation.
 
     Privacy: post-processing.
     """
@@ -44,15 +45,17 @@ class NoisyMarginal:
     sigma: float
     counts: tuple[int, ...]
     label: str
+    noise: str = "gaussian"
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the marginal in JSON types."""
-        return {
+        record = {
             "clique": list(self.clique),
             "sigma": self.sigma,
             "counts": list(self.counts),
             "label": self.label,
         }
+        return record if self.noise == "gaussian" else record | {"noise": self.noise}
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,7 @@ class Round:
         events: What was spent, as journalled before the data were read.
         marginals: The noisy answers.
         burned: Events of interrupted rounds right before this one: spent, never answered.
+        choices: What its selections chose where no measurement tells: columns, in order.
 
     Privacy: post-processing.
     """
@@ -74,16 +78,19 @@ class Round:
     events: tuple[Event, ...]
     marginals: tuple[NoisyMarginal, ...]
     burned: tuple[Event, ...] = ()
+    choices: tuple[Clique, ...] = ()
 
     def to_payload(self) -> dict[str, Any]:
         """Describe the round in JSON types: the payload of `RoundLog.answer`."""
-        return {
+        payload = {
             "round": self.number,
             "purpose": self.purpose,
             "events": [event.to_dict() for event in self.events],
             "marginals": [item.to_dict() for item in self.marginals],
             "burned": [event.to_dict() for event in self.burned],
         }
+        chosen = [list(choice) for choice in self.choices]
+        return payload | {"choices": chosen} if chosen else payload
 
     @classmethod
     def from_payload(cls, payload: Mapping[str, Any]) -> Round:
@@ -103,10 +110,12 @@ class Round:
                         item["sigma"],
                         tuple(item["counts"]),
                         item["label"],
+                        item.get("noise", "gaussian"),
                     )
                     for item in payload["marginals"]
                 ),
                 burned=tuple(event_from_dict(item) for item in payload["burned"]),
+                choices=tuple(tuple(choice) for choice in payload.get("choices", ())),
             )
         except (KeyError, TypeError, ValueError) as fault:
             raise TranscriptError(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from include.synthesis.estimation import GraphicalModel
+    from include.synthesis.model import Model
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,9 @@ class Policy(ABC):
     @abstractmethod
     def absorb(self, turn: Round) -> None:
         """Take note of an answered round, now or from an earlier try."""
+
+    def burn(self, events: Sequence[Event]) -> None:  # noqa: B027  (most policies look at `left`)
+        """Take note of a round that was begun and never answered; its events are spent."""
 
     @abstractmethod
     def next(self, left: Fraction) -> Step | None:
@@ -166,7 +169,7 @@ class Synthesizer(ABC):
         """
         self._check_fits(data, plan)
         ceiling = sum((event.rho for event in plan.events), Fraction(0))
-        session = SpendingSession(data, log, ceiling)
+        session = SpendingSession(data, log, ceiling, _pure_ceiling(plan))
         policy = self._policy(plan, merge_marginals(earlier))
         rounds: list[Round] = []
         if resume_from is not None:
@@ -188,7 +191,7 @@ class Synthesizer(ABC):
 
     def fit(
         self, transcript: Transcript, plan: Plan, *, earlier: Sequence[Transcript] = ()
-    ) -> GraphicalModel:
+    ) -> Model:
         """Fit the model to a transcript alone.
 
         Args:
@@ -204,7 +207,7 @@ class Synthesizer(ABC):
 
         Privacy: post-processing.
         """
-        from include.synthesis.fitting import FINAL, Fitter
+        from include.synthesis.fitting import Fitter
 
         if transcript.plan_digest != plan.digest:
             raise TranscriptError("The transcript was measured under another plan; fit it there.")
@@ -214,9 +217,9 @@ class Synthesizer(ABC):
         fitter = Fitter(plan.task.domain, options["max_model_mb"], options["estimator"])
         fitter.add(transcript.marginals)
         fitter.add_where_it_fits(merge_marginals(earlier))
-        return fitter.fit(FINAL)
+        return fitter.fit_for_release()
 
-    def sample(self, model: GraphicalModel, rows: int, seed: bytes) -> NDArray[np.unsignedinteger]:
+    def sample(self, model: Model, rows: int, seed: bytes) -> NDArray[np.unsignedinteger]:
         """Sample synthetic rows from a model.
 
         Args:
@@ -265,3 +268,10 @@ def _replay(
         interrupted = [] if step is None else [step.events]
     for events in interrupted:
         session.burn(events, session.last_round + 1)
+        policy.burn(events)
+
+
+def _pure_ceiling(plan: Plan) -> Fraction | None:
+    """Add up the pure epsilon of a plan; None once any event is not pure."""
+    parts = [event.epsilon_pure for event in plan.events]
+    return None if None in parts else sum((part or Fraction(0) for part in parts), Fraction(0))
