@@ -49,6 +49,7 @@ class Standalone:
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # Ctrl-C reaches it once, through `stop`
+                preexec_fn=_heed_interrupts,
             )
 
     def wait_ready(self, seconds: float = READY_SECONDS) -> bool:
@@ -88,6 +89,11 @@ class Standalone:
             return self.process.wait()
 
 
+def _heed_interrupts() -> None:
+    """Undo the shell's habit of letting background jobs ignore SIGINT."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def main() -> None:
     """Load the demo if need be, start Airflow, say how to reach it, wait for Ctrl-C."""
     port = int(os.environ.get("PORT", "8080"))
@@ -97,15 +103,16 @@ def main() -> None:
         print("The demo has not been run yet; this comes first.", flush=True)
         subprocess.run([sys.executable, "-m", "tools.demo"], cwd=embedded.ROOT, check=True)
     log = VAR / "airflow" / "up.log"
-    print(f"Starting Airflow; its log is {log.relative_to(embedded.ROOT)} ...", flush=True)
+    print(f"Starting Airflow; its log is {shown(log)} ...", flush=True)
     airflow = Standalone(embedded.environment(VAR, port=port), log)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for sign in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(sign, signal.default_int_handler)
     try:
         if not airflow.wait_ready():
-            raise SystemExit(f"Airflow did not start; the last lines of {log} say why.")
+            raise SystemExit(f"Airflow did not start; the last lines of {shown(log)} say why.")
         print(greeting(airflow), flush=True)
         airflow.process.wait()
-        raise SystemExit(f"Airflow has stopped by itself; the last lines of {log} say why.")
+        raise SystemExit(f"Airflow has stopped by itself; the last lines of {shown(log)} say why.")
     except KeyboardInterrupt:
         print("\nStopping Airflow ...", flush=True)
     finally:
@@ -117,9 +124,14 @@ def greeting(airflow: Standalone) -> str:
     users = "\n".join(f"  {name:8} {password}" for name, password in airflow.users().items())
     return (
         f"\nAirflow is ready: {airflow.url}\n\nLog in (user and password, kept in "
-        f"{airflow.passwords.relative_to(embedded.ROOT)}):\n{users}\n\n"
+        f"{shown(airflow.passwords)}):\n{users}\n\n"
         "admin may trigger releases; viewer may only look. Ctrl-C stops it."
     )
+
+
+def shown(path: Path) -> Path:
+    """Return a path as a steward in the project's folder writes it."""
+    return path.relative_to(embedded.ROOT) if path.is_relative_to(embedded.ROOT) else path
 
 
 def demo_is_loaded() -> bool:

@@ -241,7 +241,8 @@ class Run:
             for ti in due:
                 ti.try_number += 1
                 ti.state = TaskInstanceState.SCHEDULED
-            return [ti.task_id for ti in due]
+            tis = run.get_task_instances(session=session)
+            return [ti.task_id for ti in tis if ti.state == TaskInstanceState.SCHEDULED]
 
     def schedule(self, task: str) -> None:
         """Let the state machine schedule one task, without working on it."""
@@ -285,6 +286,24 @@ class Run:
                 state=TaskInstanceState(state),
                 session=session,
             )
+        return self
+
+    def answer(self, task: str, option: str, *, by: str) -> Run:
+        """Answer a task that waits for a person, as the API does for the user who is logged in."""
+        from airflow.models.hitl import HITLDetail, HITLUser
+        from airflow.models.trigger import handle_event_submit
+        from airflow.triggers.base import TriggerEvent
+        from airflow.utils.session import create_session
+
+        with create_session() as session:
+            ti = self._ti(session, task)
+            assert ti.state == "awaiting_input", ti.state
+            asked = session.get(HITLDetail, ti.id)
+            asked.responded_by = HITLUser(id=by, name=by)
+            asked.responded_at = pendulum.now("UTC")
+            asked.chosen_options, asked.params_input = [option], {}
+            event = TriggerEvent(asked.as_resume_event_payload())
+            handle_event_submit(event, task_instance=ti, session=session)
         return self
 
     def worker_died(self, task: str) -> Run:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -266,6 +268,32 @@ def test_a_declaration_changed_between_reserve_and_open_stops(
     paid_once(rig, run)
 
 
+def test_a_timeout_inside_measure_gives_nothing_back(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from include.data import private
+
+    run = rig.trigger().finish(until="budget_eval")
+    dag = rig.parse()[run.dag_id]
+    dag.get_task("synthesize").execution_timeout = timedelta(seconds=2)
+    count, calls = private.count_many, []
+
+    def slow(*args: Any, **kwargs: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 2:
+            time.sleep(20)
+        return count(*args, **kwargs)
+
+    monkeypatch.setattr(private, "count_many", slow)
+    run.finish(until="synthesize", dag=dag)
+    assert run.states()["synthesize"] == "up_for_retry" and rig.charge().state == "opened"
+    spent = rig.spent()
+    assert {held for held, _ in spent.values()} == {0}
+    run.finish()
+    assert run.state == "success" and rig.spent() == spent
+    paid_once(rig, run)
+
+
 def test_a_retry_of_budget_eval_holds_once(rig: Rig) -> None:
     run = rig.trigger().finish(until="validate")
     Worker(run, "budget_eval", at="reserve", after=True).wait_dead()
@@ -276,8 +304,6 @@ def test_a_retry_of_budget_eval_holds_once(rig: Rig) -> None:
 
 
 def test_an_expired_reservation_gives_back_and_can_be_asked_again(rig: Rig) -> None:
-    from datetime import UTC, datetime, timedelta
-
     run = rig.trigger().finish(until="budget_eval")
     (voided,) = rig.ledger().expire(datetime.now(UTC) + timedelta(days=8))
     assert voided.state == "void" and set(rig.spent().values()) == {(0, 0)}
