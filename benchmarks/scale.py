@@ -125,10 +125,11 @@ def stages(settings: Settings) -> dict[str, Callable[[], Any]]:
         checked.release, checked.dataset, checked.budgets, period="2021", actor="scheduler",
         scheduled=True, dag_id="release__visits", run_id="benchmark",
     )  # fmt: skip
+    loaded: list[str] = []
     return {
-        "load": lambda: load(run, place),
-        "validate": lambda: validate(run, place, load(run, place)),
-        "budget_eval": lambda: budget_eval(run, place, load(run, place)),
+        "load": lambda: loaded.append(load(run, place)),
+        "validate": lambda: validate(run, place, loaded[0]),
+        "budget_eval": lambda: budget_eval(run, place, loaded[0]),
         "synthesize": lambda: synthesize(run, place),
         "quality_check": lambda: quality_check(run, place),
         "publish": lambda: publish(run, place),

@@ -22,8 +22,8 @@ from include.config.columns import (
     DateTimeColumn,
     FloatColumn,
     IntegerColumn,
-    period_index,
 )
+from include.config.periods import period_index
 from include.data.schema import DROP, Column
 
 Codes = npt.NDArray[np.int32]

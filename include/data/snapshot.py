@@ -17,21 +17,15 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
-import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
+from include.data.errors import SnapshotError, without_values
+from include.data.partition import Partition
+from include.data.snapshot_file import Chunk, settle, store_rows
 
-from include.data.content import absorb, regroup
-from include.data.encode import as_table
-from include.data.errors import FormatError, SnapshotError, without_values
-from include.data.partition import Partition, select
-
-Chunk: TypeAlias = "pa.Table | pd.DataFrame"
 _ID = re.compile(r"snap-[0-9a-f]{32}")
 _DATA, _META = "data.parquet", "meta.json"
 
@@ -184,7 +178,7 @@ class SnapshotStore:
         digest = hashlib.sha256()
         header = json.dumps([scope, [part.column, part.value] if part else None]).encode()
         mac.update(len(header).to_bytes(8, "little") + header)
-        names = _store(draft / _DATA, chunks, part, (mac, digest))
+        names = store_rows(draft / _DATA, chunks, part, (mac, digest))
         columns = json.dumps(names).encode()
         mac.update(columns)
         digest.update(columns)
@@ -201,7 +195,7 @@ class SnapshotStore:
         }
         (draft / _META).write_text(json.dumps(meta))
         for name in (_DATA, _META):
-            _settle(draft / name)
+            settle(draft / name)
         return self._keep(draft, mac.hexdigest())
 
     def _keep(self, draft: Path, mac: str) -> SnapshotRef:
@@ -235,7 +229,7 @@ class SnapshotStore:
         fresh = data.with_name(_META)
         fresh.write_text(json.dumps(meta))
         for path in (data, fresh):
-            _settle(path)
+            settle(path)
             path.replace(folder / path.name)
         return self.open(snapshot_id)
 
@@ -272,74 +266,3 @@ class SnapshotStore:
             while block := file.read(1 << 20):
                 mac.update(block)
         return mac.hexdigest()
-
-
-def _store(path: Path, chunks: Iterable[Chunk], part: Partition | None, sinks: Any) -> list[str]:
-    """Write the rows as Parquet, feeding their canonical bytes to the hashes; return the names."""
-    writer: pq.ParquetWriter | None = None
-    schema: pa.Schema | None = None
-
-    def tables() -> Iterator[pa.Table]:
-        nonlocal schema
-        for chunk in chunks:
-            table = as_table(chunk)
-            table = select(table, part) if part else table
-            schema = schema or _storable(table.schema)
-            yield _conform(table, schema)
-
-    try:
-        for group in regroup(tables()):
-            writer = writer or pq.ParquetWriter(path, group.schema, compression="zstd")
-            writer.write_table(group)
-            absorb(group, sinks)
-        if writer is None:  # no rows: the columns are stored all the same
-            empty = schema or pa.schema([])
-            writer = pq.ParquetWriter(path, empty)
-            writer.write_table(empty.empty_table())
-    finally:
-        if writer is not None:
-            writer.close()
-    return list(schema.names) if schema is not None else []
-
-
-def _storable(schema: pa.Schema) -> pa.Schema:
-    """Return the stored types: a column empty so far becomes text, any chunk can then fill it."""
-    fields = []
-    for field in schema:
-        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-        fields.append(pa.field(field.name, pa.string() if pa.types.is_null(kind) else kind))
-    return pa.schema(fields)
-
-
-def _conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    if table.column_names != schema.names:
-        raise FormatError(
-            "", "columns", "the parts of the source differ in their columns; make them alike"
-        )
-    arrays = []
-    for field, column in zip(schema, table.columns, strict=True):
-        plain = column.cast(column.type.value_type) if _is_dictionary(column) else column
-        arrays.append(plain if plain.type == field.type else _cast(plain, field))
-    return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def _is_dictionary(column: pa.ChunkedArray) -> bool:
-    return bool(pa.types.is_dictionary(column.type))
-
-
-def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
-    try:
-        return column.cast(field.type)
-    except pa.ArrowInvalid:
-        raise FormatError(
-            field.name,
-            "type",
-            f"column '{field.name}' has another type in a later part of the source; store it alike",
-        ) from None
-
-
-def _settle(path: Path) -> None:
-    """Make a finished file read-only and durable."""
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
-    path.chmod(0o400)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from include.config.columns import period_index
+from include.config.periods import period_index
 from include.data.cells import _periods
 from include.data.encode import decode, encode, encode_kept, row_faults
 from include.data.errors import FormatError
