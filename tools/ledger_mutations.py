@@ -128,7 +128,7 @@ MUTATIONS = [
         "I4",
         "a resume brings a newer attempt",
         "measuring.py",
-        'if _number(attempt) <= _number(charge.attempt or "0"):',
+        'if attempt_number(attempt) <= attempt_number(charge.attempt or "0"):',
         "if False:",
         "test_life",
     ),
@@ -167,7 +167,7 @@ MUTATIONS = [
     code(
         "I5",
         "spend before read: open moves held to spent",
-        "measuring.py",
+        "opening.py",
         "move(spent, HELD, SPENT) +",
         "",
         "test_life",
@@ -175,7 +175,7 @@ MUTATIONS = [
     code(
         "I6",
         "a plan above what is held is refused",
-        "measuring.py",
+        "opening.py",
         "if spent[pool_id] > held:",
         "if False:",
         "test_life",
@@ -183,7 +183,7 @@ MUTATIONS = [
     code(
         "I6",
         "a plan keeps its (epsilon, delta)",
-        "reservation.py",
+        "costing.py",
         "if cost.rho_pico > rho_from_epsilon(granted_pico, delta_exponent):",
         "if False:",
         "test_reserve",
@@ -191,7 +191,7 @@ MUTATIONS = [
     code(
         "I6",
         "a plan is not cheaper than its events",
-        "measuring.py",
+        "opening.py",
         "    require_within(recost(events), cost,",
         "    str(",
         "test_life",

@@ -10,9 +10,9 @@ from sqlalchemy import Engine
 
 from include.accounting.accountant import Accounting, Cost, cost_in_currency
 from include.accounting.amounts import format_amount
+from include.budget.costing import recost as compose_journalled
 from include.budget.errors import UnknownName
 from include.budget.journal import entry_hash
-from include.budget.measuring import recost as compose_journalled
 from include.budget.models import Charge, digest_of
 from include.budget.policy import UNIT
 from include.budget.reader import Entry, LedgerReader, Pool, Release

@@ -12,7 +12,10 @@ from sqlalchemy import Engine
 from include.accounting.accountant import Accounting, Cost
 from include.budget import (
     amendments,
+    claims,
+    datasets,
     measuring,
+    opening,
     reconcile,
     registration,
     releasing,
@@ -104,7 +107,7 @@ class Ledger:
     ) -> None:
         """Register a dataset and the populations it draws on; see `registration`."""
         self._write(
-            lambda tx: registration.register_dataset(
+            lambda tx: datasets.register_dataset(
                 tx,
                 name,
                 populations=populations,
@@ -147,7 +150,7 @@ class Ledger:
     ) -> str:
         """Record a snapshot, or return the id of the known one; see `registration`."""
         return self._write(
-            lambda tx: registration.register_snapshot(
+            lambda tx: datasets.register_snapshot(
                 tx,
                 snapshot_id,
                 dataset=dataset,
@@ -173,7 +176,7 @@ class Ledger:
     ) -> None:
         """Claim disjoint partitions, which compose in parallel; see `amendments`."""
         self._write(
-            lambda tx: amendments.register_partitions(
+            lambda tx: claims.register_partitions(
                 tx,
                 population,
                 dataset,
@@ -227,7 +230,7 @@ class Ledger:
     ) -> None:
         """Change a dataset's schema or add populations; see `amendments`."""
         self._write(
-            lambda tx: amendments.amend_dataset(
+            lambda tx: datasets.amend_dataset(
                 tx,
                 name,
                 schema_digest=schema_digest,
@@ -279,9 +282,9 @@ class Ledger:
         events: Sequence[Mapping[str, Any]],
         attempt: str,
     ) -> OpenedCharge:
-        """Spend, and get the right to read, once; see `measuring.open_charge`."""
+        """Spend, and get the right to read, once; see `opening.open_charge`."""
         return self._write(
-            lambda tx: measuring.open_charge(
+            lambda tx: opening.open_charge(
                 tx, charge_id, plan=plan, cost=cost, events=events, attempt=attempt
             )
         )

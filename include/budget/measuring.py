@@ -1,152 +1,22 @@
-"""From a reservation to a sealed transcript: spend before read, one reader, fences.
+"""From an opened charge to a sealed transcript: one reader, fences, every round paid for.
 
-`open` is the point of no return: held becomes spent before a single row is read. Each round's
-events are journalled before the round runs: a crash can burn budget, never hide a measurement.
+Each round's events are journalled before the round runs, so that a crash can burn budget but never
+hide a measurement.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from include.accounting.accountant import Cost, compose, cost_in_currency
 from include.accounting.amounts import format_amount
-from include.accounting.events import event_from_dict
 from include.budget import states
-from include.budget.errors import (
-    AlreadyOpened,
-    DigestMismatch,
-    InvalidRequest,
-    PlanExceedsGrant,
-    PoolFrozen,
-    RoundMismatch,
-    StaleFence,
-)
-from include.budget.journal import AVAILABLE, HELD, SPENT, Change, Draft, move
-from include.budget.models import Charge, OpenedCharge, canonical_json, digest_of, require_text
-from include.budget.reservation import require_claim
-from include.budget.store.rows import PoolRow
+from include.budget.costing import recost, require_within
+from include.budget.errors import AlreadyOpened, DigestMismatch, RoundMismatch, StaleFence
+from include.budget.journal import Change, Draft
+from include.budget.models import Charge, OpenedCharge, attempt_number, require_text
 from include.budget.store.transaction import Transaction
-from include.budget.words import amounts_in_words
-
-
-def open_charge(
-    tx: Transaction,
-    charge_id: str,
-    *,
-    plan: Mapping[str, Any],
-    cost: Cost,
-    events: Sequence[Mapping[str, Any]],
-    attempt: str,
-) -> OpenedCharge:
-    """Turn what is held into spent and give the right to read, once.
-
-    Args:
-        tx: The transaction.
-        charge_id: A reserved charge.
-        plan: The data-independent plan, JSON types; its digest is journalled with it.
-        cost: Its composed cost.
-        events: Its events in full, so that a better accountant can re-read them.
-        attempt: Airflow's try number; a resume must bring a higher one.
-
-    Returns:
-        The right to read, under a new fence.
-
-    Raises:
-        PlanExceedsGrant: The plan costs more than what is held or granted.
-        AlreadyOpened, WrongState, PoolFrozen: As named.
-
-    Privacy: ledger only.
-    """
-    charge, pools = tx.charge_with_pools(charge_id)
-    states.require("open", charge_id, charge.state)
-    _number(attempt)
-    require_within(recost(events), cost, "the plan's events cost more than the plan says")
-    spent = _priced(charge, cost, pools)
-    unused = {pool_id: held - spent[pool_id] for pool_id, held in charge.amounts_pico.items()}
-    returned = amounts_in_words({key: left for key, left in unused.items() if left}, pools)
-    fence = charge.fence + 1
-    text = canonical_json(dict(plan))
-    tx.append(
-        Draft(
-            kind="open",
-            actor=charge.actor,
-            words=f"Charge {charge_id} opened for attempt {attempt}, fence {fence}: spent "
-            f"{amounts_in_words(spent, pools)} before the data are read; returned {returned}.",
-            charge_id=charge_id,
-            changes=[
-                Change(
-                    "charge",
-                    charge_id,
-                    {
-                        "state": states.OPENED,
-                        "fence": fence,
-                        "attempt": attempt,
-                        "amounts": canonical_json(spent),
-                        "cost_rho_pico": cost.rho_pico,
-                        "cost_epsilon_pure_pico": cost.epsilon_pure_pico,
-                        "plan": text,
-                        "plan_digest": digest_of(dict(plan)),
-                        "events": canonical_json([dict(event) for event in events]),
-                    },
-                    was={"state": states.RESERVED, "fence": charge.fence},
-                )
-            ],
-            postings=move(spent, HELD, SPENT) + move(unused, HELD, AVAILABLE),
-        )
-    )
-    return OpenedCharge(charge_id, fence)
-
-
-def _priced(charge: Charge, cost: Cost, pools: Mapping[str, PoolRow]) -> dict[str, int]:
-    spent: dict[str, int] = {}
-    for pool_id, held in charge.amounts_pico.items():
-        pool = pools[pool_id]
-        if pool.status == "frozen":
-            raise PoolFrozen(f"budget pool {pool_id} is frozen: reconcile the ledger first.")
-        require_claim(cost, charge.granted_pico, pool.delta_exponent)
-        spent[pool_id] = cost_in_currency(cost, pool.accounting, pool.delta_exponent)
-        if spent[pool_id] > held:
-            raise PlanExceedsGrant(
-                f"charge {charge.charge_id}: the plan costs {format_amount(spent[pool_id])}, "
-                f"{format_amount(held)} is held in {pool_id}: plan for the granted epsilon "
-                f"{format_amount(charge.granted_pico)}."
-            )
-    return spent
-
-
-def recost(events: Sequence[Mapping[str, Any]]) -> Cost:
-    """Let the accountant compose events as they are journalled. Privacy: ledger only."""
-    return compose(event_from_dict(dict(event)) for event in events)
-
-
-def require_within(composed: Cost, ceiling: Cost, what: str) -> None:
-    """Refuse events that cost more than the plan that was paid for.
-
-    Args:
-        composed: What the events cost.
-        ceiling: What was paid for.
-        what: Opens the sentence.
-
-    Raises:
-        PlanExceedsGrant: They do.
-
-    Privacy: ledger only.
-    """
-    if composed.rho_pico > ceiling.rho_pico:
-        raise PlanExceedsGrant(
-            f"{what}: rho {format_amount(composed.rho_pico)} against "
-            f"{format_amount(ceiling.rho_pico)}; nothing more may be measured."
-        )
-    pure, paid = composed.epsilon_pure_pico, ceiling.epsilon_pure_pico
-    if paid is not None and (pure is None or pure > paid):
-        shown = "none" if pure is None else format_amount(pure)
-        raise PlanExceedsGrant(
-            f"{what}: pure epsilon {shown} against {format_amount(paid)}; nothing more may be "
-            "measured."
-        )
 
 
 def begin_round(
@@ -248,7 +118,7 @@ def resume(tx: Transaction, charge_id: str, *, attempt: str, last_round: int) ->
     """
     charge = tx.charge(charge_id)
     states.require("resume", charge_id, charge.state)
-    if _number(attempt) <= _number(charge.attempt or "0"):
+    if attempt_number(attempt) <= attempt_number(charge.attempt or "0"):
         raise AlreadyOpened(
             f"charge {charge_id} was opened by attempt {charge.attempt}: only a later attempt may "
             "resume it."
@@ -384,10 +254,3 @@ def _step(charge: Charge, values: Mapping[str, Any]) -> Change:
     return Change(
         "charge", charge.charge_id, values, was={"state": charge.state, "fence": charge.fence}
     )
-
-
-def _number(attempt: str) -> int:
-    match = re.search(r"([0-9]{1,9})$", attempt) if isinstance(attempt, str) else None
-    if match is None:
-        raise InvalidRequest("attempt: give a text that ends with the try number, such as '2'.")
-    return int(match.group(1))

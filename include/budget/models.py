@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -92,6 +93,20 @@ def require_text(value: object, *, name: str, longest: int = 200) -> str:
     if len(value) > longest or not value.isprintable():
         raise InvalidRequest(f"{name}: give at most {longest} printable characters.")
     return value
+
+
+def attempt_number(attempt: object) -> int:
+    """Read the order of an attempt: the digits its text ends with.
+
+    Raises:
+        InvalidRequest: It ends with none.
+
+    Privacy: ledger only.
+    """
+    match = re.search(r"([0-9]{1,9})$", attempt) if isinstance(attempt, str) else None
+    if match is None:
+        raise InvalidRequest("attempt: give a text that ends with the try number, such as '2'.")
+    return int(match.group(1))
 
 
 @dataclass(frozen=True, kw_only=True)

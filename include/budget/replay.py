@@ -14,8 +14,8 @@ from typing import Any
 
 from include.accounting.accountant import Cost, cost_in_currency
 from include.budget import states
+from include.budget.costing import recost, require_within
 from include.budget.journal import ACCOUNTS, HELD, ISSUED, SPENT, entry_hash, genesis
-from include.budget.measuring import recost, require_within
 from include.budget.partitions import claim_id
 
 MOST_PROBLEMS = 100

@@ -16,13 +16,12 @@ from sqlalchemy import Engine
 
 from include.accounting.accountant import Cost
 from include.accounting.amounts import format_amount, format_delta
-from include.accounting.zcdp import rho_from_epsilon
+from include.budget.costing import require_claim
 from include.budget.errors import (
     DeltaMismatch,
     IdempotencyConflict,
     LedgerUnavailable,
     PeriodTaken,
-    PlanExceedsGrant,
     PoolFrozen,
     UnknownName,
 )
@@ -204,30 +203,6 @@ def _decide(
         rooms=found,
         price=price,
     )
-
-
-def require_claim(cost: Cost, granted_pico: int, delta_exponent: int) -> None:
-    """Refuse a plan that does not keep (granted epsilon, delta), whatever the pools count.
-
-    Args:
-        cost: Composed cost of the plan.
-        granted_pico: Granted epsilon in units of 1e-12.
-        delta_exponent: N of the pools' delta = 1e-N.
-
-    Raises:
-        PlanExceedsGrant: It does not.
-
-    Privacy: ledger only.
-    """
-    pure = cost.epsilon_pure_pico
-    if pure is not None and pure <= granted_pico:
-        return
-    if cost.rho_pico > rho_from_epsilon(granted_pico, delta_exponent):
-        raise PlanExceedsGrant(
-            f"the plan costs rho {format_amount(cost.rho_pico)}, more than epsilon "
-            f"{format_amount(granted_pico)} at delta {format_delta(delta_exponent)} pays for: "
-            "plan for the granted epsilon."
-        )
 
 
 def _record(
