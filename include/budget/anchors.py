@@ -25,14 +25,18 @@ def newest_checkpoint(folder: Path) -> Source:
         folder: Where checkpoints are exported to, outside the database.
 
     Returns:
-        A source of the newest anchor; it answers None while there is no checkpoint.
+        A source of the newest anchor; it answers None while there is no checkpoint. Newest is the
+        one made last, not the longest: after a reconciliation the journal is shorter than it was.
 
     Privacy: ledger only.
     """
+    known: dict[Path, Anchor] = {}  # an exported checkpoint never changes
 
     def look() -> Anchor | None:
-        found = [checkpoint_anchor(path) for path in folder.glob(CHECKPOINT_PATTERN)]
-        return max(found, key=lambda anchor: anchor.seq, default=None)
+        for path in folder.glob(CHECKPOINT_PATTERN):
+            if path not in known:
+                known[path] = checkpoint_anchor(path)
+        return max(known.values(), key=lambda anchor: (anchor.at, anchor.seq), default=None)
 
     return look
 
@@ -47,7 +51,8 @@ def checkpoint_anchor(path: Path) -> Anchor:
     """
     try:
         body = json.loads(json.loads(path.read_text(encoding="utf-8"))["body"])
-        return Anchor(int(body["seq"]), str(body["hash"]), f"checkpoint {path.name}")
+        source = f"checkpoint {path.name}"
+        return Anchor(int(body["seq"]), str(body["hash"]), source, str(body["at"]))
     except (OSError, ValueError, KeyError, TypeError):
         raise LedgerRewound(
             f"the exported checkpoint {path.name} cannot be read: restore it from its copy."

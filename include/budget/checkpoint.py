@@ -116,7 +116,9 @@ def export_checkpoint(made: Checkpoint, folder: Path) -> Path:
     Privacy: ledger only.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    name = CHECKPOINT_PATTERN.replace("*", f"{made.facts['seq']:012d}")
+    # The hash in the name: after a restored backup another entry may have the same number, and the
+    # witness of the lost one must not be overwritten.
+    name = CHECKPOINT_PATTERN.replace("*", f"{made.facts['seq']:012d}-{made.facts['hash'][:12]}")
     path = folder / name
     part = path.with_suffix(".part")
     part.write_text(canonical_json(made.to_dict()) + "\n", encoding="utf-8")

@@ -30,6 +30,7 @@ class Anchor(NamedTuple):
         seq: Its number.
         hash: Its hash.
         source: Where it was seen, for the sentence.
+        at: When, as the source says (UTC, sorts as text); empty when it does not.
 
     Privacy: ledger only.
     """
@@ -37,6 +38,7 @@ class Anchor(NamedTuple):
     seq: int
     hash: str
     source: str = "an anchor"
+    at: str = ""
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,7 @@ def _head(head: Mapping[str, Any], replay: Replay) -> Iterator[Problem]:
 def _anchors(
     seen: Iterable[Anchor], hashes: Mapping[int, str], replay: Replay
 ) -> Iterator[Problem]:
-    for seq, hashed, source in seen:
+    for seq, hashed, source, _ in seen:
         if hashes.get(seq) == hashed or replay.lost.get(seq) == hashed:
             continue
         what = "is missing" if seq > replay.seq else "has another hash"

@@ -74,9 +74,7 @@ def test_a_death_between_measuring_and_sealing_is_paid_for(world: World, url: UR
 
     def die() -> None:
         ledger = Ledger(connect(url))
-        opened = ledger.open(
-            charge.charge_id, plan={}, cost=charge.planned, events=[], attempt="1"
-        )
+        opened = ledger.open(charge.charge_id, plan={}, cost=charge.planned, events=[], attempt="1")
         ledger.begin_round(opened, 1, [])
         os.kill(os.getpid(), signal.SIGKILL)
 

@@ -56,6 +56,15 @@ def test_a_plan_above_the_grant_is_refused_before_anything_is_spent(world: World
     world.open(charge)
 
 
+def test_a_plan_above_what_is_held_is_refused_even_if_its_epsilon_would_pay_for_it(
+    world: World,
+) -> None:
+    charge = world.reserve(planner=lambda epsilon: Cost(zcdp(epsilon).rho_pico // 2, None))
+    with pytest.raises(PlanExceedsGrant, match="is held"):
+        world.open(charge, cost=zcdp(pico("1")))
+    assert world.pool().spent_pico == 0
+
+
 def test_a_plan_that_understates_its_own_events_is_refused(world: World) -> None:
     charge = world.reserve()
     with pytest.raises(PlanExceedsGrant, match="events cost more"):

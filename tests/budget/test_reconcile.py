@@ -62,7 +62,7 @@ def _restore(engine: Engine, rows: dict[object, list[dict[str, object]]]) -> Non
 def lost(world: World, backup: Callable[[], None], tmp_path: Path) -> Checkpoint:
     """Two releases after the backup, a checkpoint after the first; then the restore."""
     world.published("lost_1")
-    made = checkpoint(world.engine, Key())
+    made = checkpoint(world.engine, Key(), clock=world.clock)
     export_checkpoint(made, tmp_path)
     world.published("lost_2", "0.7")
     backup()
@@ -115,6 +115,29 @@ def test_reconciling_charges_what_was_lost_and_thaws(
     report = world.verify(lost.anchor, release.anchor)
     assert report.ok, report.problems
     assert len(report.notes) == 2
+
+
+def test_after_reconciling_a_second_loss_is_noticed_too(
+    world: World, lost: Checkpoint, tmp_path: Path
+) -> None:
+    ledger = _guarded(world, tmp_path)
+    given = {"actor": "admin", "authorised_by": "board", "reason": "the disk failed"}
+    ledger.reconcile(Evidence(lost.facts), **given)
+    world.clock.forward(hours=1)
+    later = checkpoint(world.engine, Key(), clock=world.clock)
+    assert later.facts["seq"] < lost.facts["seq"]  # a shorter journal, a younger witness
+    forged = json.loads(later.body) | {"hash": "0" * 64}
+    export_checkpoint(Checkpoint(json.dumps(forged), later.key_id, later.signature), tmp_path)
+    with pytest.raises(LedgerRewound):
+        ledger.reserve(world.request("new"), zcdp)
+
+
+def test_the_witness_of_a_lost_entry_is_never_overwritten(tmp_path: Path) -> None:
+    made = [
+        Checkpoint(json.dumps({"seq": 7, "hash": digit * 64, "at": "t"}), "k", "s")
+        for digit in "ab"
+    ]
+    assert len({export_checkpoint(one, tmp_path) for one in made}) == 2
 
 
 def test_a_rewritten_entry_is_noticed_like_a_missing_one(world: World, tmp_path: Path) -> None:
