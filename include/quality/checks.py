@@ -6,8 +6,6 @@ A passed check does not say that the table resembles the data: see `fidelity`.
 
 from __future__ import annotations
 
-import logging
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -130,19 +128,18 @@ def _number(text: str | None, column: ColumnFacts) -> float | int | None:
 
 
 def _run(rules: list[Rule], frame: pd.DataFrame) -> list[tuple[bool, bool]]:
-    """Evaluate the rules in an ephemeral context; keep only (passed, raised) of each.
+    """Evaluate the rules; keep only (passed, raised) of each.
 
     Rules on single rows are evaluated slice by slice: Great Expectations holds several copies of
     what it looks at.
     """
-    batches = _batches()
     whole = [i for i, (_, name, _) in enumerate(rules) if name in _WHOLE]
     by_row = [i for i in range(len(rules)) if i not in whole]
-    found = {i: [_validate(batches, {i: rules[i]}, _narrow(rules[i], frame))[i]] for i in whole}
+    found = {i: _outcomes(rules, [i], _narrow(rules[i], frame)) for i in whole}
     for start in range(0, max(1, len(frame)), SLICE_ROWS):
-        part = frame.iloc[start : start + SLICE_ROWS]
-        for i, result in _validate(batches, {i: rules[i] for i in by_row}, part).items():
-            found.setdefault(i, []).append(result)
+        outcomes = _outcomes(rules, by_row, frame.iloc[start : start + SLICE_ROWS])
+        for i, outcome in zip(by_row, outcomes, strict=True):
+            found.setdefault(i, []).append(outcome)
     return [
         (all(passed for passed, _ in found[i]), any(raised for _, raised in found[i]))
         for i in range(len(rules))
@@ -154,36 +151,15 @@ def _narrow(rule: Rule, frame: pd.DataFrame) -> pd.DataFrame:
     return frame if column is None else frame[[column]]
 
 
-def _batches() -> Any:
-    """Open an ephemeral context that neither logs, nor draws bars, nor reports its use."""
-    # Silenced before the import: the library logs some two hundred lines while it loads, and its
-    # usage statistics would leave the machine.
-    logging.getLogger("great_expectations").setLevel(logging.WARNING)
-    os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
-    import great_expectations as gx
+def _outcomes(
+    rules: list[Rule], wanted: Sequence[int], frame: pd.DataFrame
+) -> list[tuple[bool, bool]]:
+    """Return (passed, raised) of some rules on a table, in order."""
+    from include.data import expectations
 
-    # This one sets a level of its own while it is imported.
-    logging.getLogger("great_expectations.data_context.types.base").setLevel(logging.WARNING)
-    context = gx.get_context(mode="ephemeral")
-    context.variables.progress_bars = {"globally": False}  # bars would land in the task's log
-    asset = context.data_sources.add_pandas("synthetic").add_dataframe_asset("table")
-    return asset.add_batch_definition_whole_dataframe("all")
-
-
-def _validate(
-    batches: Any, rules: dict[int, Rule], frame: pd.DataFrame
-) -> dict[int, tuple[bool, bool]]:
-    """Return (passed, raised) by rule; a rule without a result counts as raised."""
-    import great_expectations as gx
-
-    suite = gx.ExpectationSuite(name="synthetic")
-    for i, (_, name, arguments) in rules.items():
-        suite.add_expectation(getattr(gx.expectations, name)(**arguments, meta={"rule": i}))
-    batch = batches.get_batch({"dataframe": frame})
-    found = dict.fromkeys(rules, (False, True))
-    for result in batch.validate(suite, result_format="BOOLEAN_ONLY").results:
-        info = result.exception_info or {}
-        raised = any(v.get("raised_exception") for v in info.values() if isinstance(v, dict))
-        raised = raised or bool(info.get("raised_exception"))
-        found[int(result.expectation_config.meta["rule"])] = (bool(result.success), raised)
-    return found
+    asked = []
+    for i in wanted:
+        words, name, arguments = rules[i]
+        rest = {key: value for key, value in arguments.items() if key != "column"}
+        asked.append(expectations.Rule(arguments.get("column", ""), words, name, rest))
+    return [(one.passed, one.raised) for one in expectations.run_rules(frame, asked)]
