@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from cusyn_airflow.hooks.ledger import DEFAULT_CONN_ID, PrivacyLedgerHook
 from cusyn_airflow.links import ChargeLink
 from cusyn_airflow.requests import release_run
+from include.errors import CuSynError
 from include.settings import load_settings
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from include.stages.run import ReleaseRun, Workplace
+
+T = TypeVar("T")
 
 
 class ReleaseApprovalOperator(ApprovalOperator):
@@ -51,32 +55,30 @@ class ReleaseApprovalOperator(ApprovalOperator):
         """Ask, unless the release is visible already."""
         from include.stages.approval import is_decided
 
-        run, place = self._at_work(context)
-        if is_decided(run, place):
+        if self._with_ledger(context, is_decided):
             self.log.info("approve: this release was decided on before; nobody is asked again.")
             return None
         return super().execute(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """Record who decided what; the requester may not approve their own release."""
-        from include.errors import CuSynError
         from include.stages.approval import approve, reject
 
-        answer = super().execute_complete(context, event)
-        run, place = self._at_work(context)
-        by = str((event.get("responded_by_user") or {}).get("name") or "unknown")
-        decide = approve if self.APPROVE in answer["chosen_options"] else reject
-        try:
-            words = decide(run, place, by)
-        except CuSynError as error:
-            fault = str(error)
-        else:
+        if chosen := event.get("chosen_options"):
+            by = str((event.get("responded_by_user") or {}).get("name") or "unknown")
+            decide = approve if self.APPROVE in chosen else reject
+            words = self._with_ledger(context, lambda run, place: decide(run, place, by))
             self.log.info("approve: %s", words)
-            return answer
-        raise AirflowFailException(fault)
+        # Last: after a rejection it skips what follows by raising.
+        return super().execute_complete(context, event)
 
-    def _at_work(self, context: Context) -> tuple[ReleaseRun, Workplace]:
+    def _with_ledger(self, context: Context, step: Callable[[ReleaseRun, Workplace], T]) -> T:
+        """Do a step with the ledger; what goes wrong is told in one sentence."""
         from include.stages.run import Workplace
 
-        ledger = PrivacyLedgerHook(self.ledger_conn_id).get_ledger()
-        return release_run(self.request, context), Workplace(load_settings(), ledger)
+        try:
+            ledger = PrivacyLedgerHook(self.ledger_conn_id).get_ledger()
+            return step(release_run(self.request, context), Workplace(load_settings(), ledger))
+        except CuSynError as error:
+            fault = (AirflowException if error.retry_helps else AirflowFailException)(str(error))
+        raise fault
