@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.airflow.rig import Rig, forget_runs, new_ledger
+from tests.airflow.worker import end_workers
 
 
 @pytest.fixture(scope="session")
@@ -23,4 +24,5 @@ def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_ledger: Path) -> 
     made = Rig(tmp_path, monkeypatch, ledger)
     made.register()
     yield made
+    end_workers()
     made.verify()

@@ -20,6 +20,16 @@ from tests.airflow.rig import Rig, Run
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["tests.airflow.warm"])
 
+_started: list[Any] = []
+
+
+def end_workers() -> None:
+    """End what a failed test has left running or frozen; pytest would wait for it for ever."""
+    while _started:
+        process = _started.pop()
+        process.kill()
+        process.join(10)
+
 
 class Worker:
     """One task of a run in a process of its own.
@@ -50,6 +60,7 @@ class Worker:
         run.schedule(task)
         self.process = CONTEXT.Process(target=_work, args=arguments)
         self.process.start()
+        _started.append(self.process)
 
     def wait_dead(self) -> None:
         """Wait for the blow."""

@@ -20,6 +20,8 @@ from tests.security import canary
 from tools import embedded
 from tools.up import Standalone
 
+pytestmark = pytest.mark.timeout(900)  # on a busy machine Airflow alone takes minutes to start
+
 RELEASE = "release__pets_by_year"
 USERS = "alice:op,bob:op,local:op,viewer:viewer"
 
