@@ -11,6 +11,7 @@ from decimal import ROUND_DOWN, ROUND_UP, Decimal
 from pathlib import Path
 from urllib.parse import quote
 
+import jinja2
 from airflow.api_fastapi.core_api.security import get_user
 from fastapi import Depends, FastAPI, Query, Request
 from fastapi.responses import HTMLResponse
@@ -29,7 +30,14 @@ from include.stages.ledger import last_verification
 PAGE_ROWS = 100
 
 app = FastAPI(dependencies=[Depends(get_user)], docs_url=None, redoc_url=None, openapi_url=None)
-templates = Jinja2Templates(directory=Path(__file__).parent / "templates")
+# Names in a ledger are anybody's text: the default would escape files that end in .html only.
+templates = Jinja2Templates(
+    env=jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+    )
+)
 
 
 def short(amount: str, *, up: bool = False) -> str:
