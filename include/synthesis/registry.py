@@ -7,10 +7,13 @@ from collections.abc import Callable
 from include.accounting import Cost
 from include.synthesis.mechanisms.aim import Aim
 from include.synthesis.mechanisms.base import Synthesizer
+from include.synthesis.mechanisms.csa_privbayes import CsaPrivBayes, PrivBayes
 from include.synthesis.mechanisms.mwem_pgm import MwemPgm
 from include.synthesis.task import SynthesisTask, TaskError
 
-_MECHANISMS: dict[str, type[Synthesizer]] = {cls.name: cls for cls in (Aim, MwemPgm)}
+_MECHANISMS: dict[str, type[Synthesizer]] = {
+    cls.name: cls for cls in (Aim, MwemPgm, CsaPrivBayes, PrivBayes)
+}
 
 MECHANISM_NAMES = tuple(_MECHANISMS)
 

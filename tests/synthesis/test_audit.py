@@ -10,6 +10,7 @@ import pytest
 
 from include.accounting import (
     ONE,
+    DiscreteLaplace,
     Event,
     ExponentialMechanism,
     Gaussian,
@@ -17,7 +18,7 @@ from include.accounting import (
     rho_from_epsilon,
 )
 from include.synthesis import MECHANISM_NAMES, SynthesisTask, noise, selection, synthesizer
-from tests.synthesis.check_synthesizer import make_table, make_task
+from tests.synthesis.check_synthesizer import NETWORKS, make_table, task_for
 from tests.synthesis.tables import CountsTable, Journal
 
 
@@ -30,6 +31,8 @@ def recost_with_dp_accounting(events: tuple[Event, ...]) -> float:
     for event in events:
         if isinstance(event, Gaussian):
             accountant.compose(dp_event.GaussianDpEvent(event.sigma / event.sensitivity))
+        elif isinstance(event, DiscreteLaplace):
+            accountant.compose(dp_event.ZCDpEvent(float(event.rho)))
         else:
             assert isinstance(event, ExponentialMechanism)
             accountant.compose(dp_event.ZCDpEvent(float(event.epsilon) ** 2 / 8))
@@ -42,6 +45,10 @@ def recost_with_opendp(events: tuple[Event, ...], max_rows: int) -> float:
     for event in events:
         if isinstance(event, Gaussian):
             rho += noise._gaussian(float(event.sigma)).map(max_rows)
+        elif isinstance(event, DiscreteLaplace):
+            scale = noise.laplace_scale(event.epsilon, max_rows)
+            pure = noise._laplace(scale).map(max_rows)
+            rho += pure * math.tanh(pure / 2)
         else:
             assert isinstance(event, ExponentialMechanism)
             sensitivity = selection.score_sensitivity([1], max_rows)
@@ -60,11 +67,19 @@ def recost_with_opendp(events: tuple[Event, ...], max_rows: int) -> float:
 def test_every_transcript_recosts_within_its_grant(
     name: str, changes: dict[str, object], epsilon_pico: int
 ) -> None:
-    task = make_task(**changes)
+    task = task_for(name, **changes)
     mechanism = synthesizer(name)
     plan = mechanism.plan(task, epsilon_pico, 9)
     table = make_table(max_rows=task.max_rows)
     events = mechanism.measure(table, plan, Journal()).events
+    pure = plan.cost.epsilon_pure_pico
+    if pure is not None:
+        spent = compose(events)
+        assert spent.epsilon_pure_pico is not None
+        assert spent.epsilon_pure_pico <= pure <= epsilon_pico
+        assert spent.rho_pico <= plan.cost.rho_pico
+        assert recost_with_opendp(events, task.max_rows) <= plan.cost.rho_pico / ONE * (1 + 1e-9)
+        return
     grant = rho_from_epsilon(epsilon_pico, 9)
     assert compose(events).rho_pico <= plan.cost.rho_pico <= grant
     assert recost_with_dp_accounting(events) <= epsilon_pico / ONE * (1 + 1e-4)
@@ -78,10 +93,15 @@ def test_recorded_scales_are_those_of_the_drawn_noise(
     """What the samplers were asked for is what the transcript and the ledger say."""
     drawn: list[tuple[str, float]] = []
     gaussian, choose = noise.discrete_gaussian, noise.exponential_mechanism
+    laplace = noise.discrete_laplace
 
     def spy_gaussian(counts: np.ndarray, sigma: float) -> np.ndarray:
         drawn.append(("gaussian", sigma))
         return gaussian(counts, sigma)
+
+    def spy_laplace(counts: np.ndarray, scale: float) -> np.ndarray:
+        drawn.append(("discrete_laplace", scale))
+        return laplace(counts, scale)
 
     def spy_choose(scores: np.ndarray, sensitivity: int, epsilon: float) -> int:
         assert sensitivity >= 2 << selection.SCALE_BITS
@@ -90,14 +110,18 @@ def test_recorded_scales_are_those_of_the_drawn_noise(
 
     monkeypatch.setattr(noise, "discrete_gaussian", spy_gaussian)
     monkeypatch.setattr(noise, "exponential_mechanism", spy_choose)
-    task = make_task(max_rows=2)
+    monkeypatch.setattr(noise, "discrete_laplace", spy_laplace)
+    task = task_for(name, max_rows=2)
     plan = synthesizer(name).plan(task, ONE, 9)
     transcript = synthesizer(name).measure(make_table(max_rows=2), plan, Journal())
-    booked = [
-        (event.kind, event.sigma if isinstance(event, Gaussian) else event.epsilon)
-        for event in transcript.events
-        if isinstance(event, Gaussian | ExponentialMechanism)
-    ]
+    booked: list[tuple[str, float]] = []
+    for event in transcript.events:
+        if isinstance(event, Gaussian):
+            booked.append((event.kind, event.sigma))
+        elif isinstance(event, ExponentialMechanism):
+            booked.append((event.kind, event.epsilon))
+        elif isinstance(event, DiscreteLaplace):
+            booked.append((event.kind, noise.laplace_scale(event.epsilon, 2)))
     assert drawn == booked
 
 
@@ -136,7 +160,11 @@ def test_neighbours_get_the_same_shape_of_answer(name: str) -> None:
     rng = np.random.default_rng(0)
     rows = np.stack([rng.integers(0, 2, 50), rng.integers(0, 3, 50), rng.integers(0, 2, 50)], 1)
     neighbour = np.vstack([rows, [[2, 3, 1]]])
-    task = SynthesisTask.build(domain, interest=[["a", "b"]], options={"rounds": 5})
+    if name in NETWORKS:
+        own = {"sensitive": "a"} if name == "csa_privbayes" else {}
+        task = SynthesisTask.build(domain, options=own)
+    else:
+        task = SynthesisTask.build(domain, interest=[["a", "b"]], options={"rounds": 5})
     mechanism = synthesizer(name)
     plan = mechanism.plan(task, ONE, 9)
     for codes in (rows, neighbour, rows[:0], rows[:1]):
@@ -144,7 +172,8 @@ def test_neighbours_get_the_same_shape_of_answer(name: str) -> None:
         transcript = mechanism.measure(CountsTable(codes, domain), plan, journal)
         first = [event.to_dict() for event in journal.begun[1]]
         assert first == [event.to_dict() for event in plan.events[: len(first)]]
-        assert [m.clique for m in transcript.marginals if m.label == "interest"] == [("a", "b")]
+        measured = tuple(m.clique for m in transcript.marginals if m.label == "interest")
+        assert measured == task.interest
         sample = mechanism.sample(mechanism.fit(transcript, plan), 10, b"")
         assert (sample.shape, sample.dtype.kind) == ((10, 3), "u")
 

@@ -42,7 +42,7 @@ def sample_rows(
         return codes
     for position, node in enumerate(tree.nodes):
         group = _flat_index(codes, node.separator, tree.shape(node.separator), rows)
-        cells = _draw(conditionals.square[position], group, rng)
+        cells = draw_cells(conditionals.square[position], group, rng)
         for column in reversed(node.rest):
             cells, codes[:, column] = np.divmod(cells, tree.sizes[column])
     return codes
@@ -58,10 +58,21 @@ def _flat_index(
     return flat
 
 
-def _draw(
+def draw_cells(
     square: FloatArray, group: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Draw a rest cell for every row, systematically within each group."""
+    """Draw a cell for every row, systematically within each group.
+
+    Args:
+        square: conditional distributions, shape (groups, cells).
+        group: each row's group, int64, shape (rows,), at least one row.
+        rng: the only source of randomness.
+
+    Returns:
+        Cells, int64, shape (rows,).
+
+    Privacy: post-processing.
+    """
     groups, rows = len(square), group.size
     order = rng.permutation(rows)
     order = order[np.argsort(group[order], kind="stable")]

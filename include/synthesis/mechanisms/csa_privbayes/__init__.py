@@ -1,0 +1,116 @@
+"""CSAPrivBayes with a guarantee, and PrivBayes: the same without regions.
+
+Every step of the paper that looks at the data pays: the first attribute, the parents, the regions
+and the tables. The claim is pure differential privacy (or zCDP with Gaussian tables).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from include.accounting import Cost, compose
+from include.synthesis.mechanisms.base import Policy, Synthesizer
+from include.synthesis.mechanisms.csa_privbayes import budget
+from include.synthesis.mechanisms.csa_privbayes.attribute import AttributeLoss, attribute_loss
+from include.synthesis.mechanisms.csa_privbayes.policy import NetworkPolicy
+from include.synthesis.mechanisms.csa_privbayes.settings import (
+    CSA_PRIVBAYES,
+    PRIVBAYES,
+    Settings,
+    read_settings,
+)
+from include.synthesis.options import Option
+from include.synthesis.plan import Plan
+from include.synthesis.task import SynthesisTask
+from include.synthesis.transcript import NoisyMarginal, Transcript, TranscriptError
+
+if TYPE_CHECKING:
+    from include.synthesis.model import Model
+
+
+class PrivBayes(Synthesizer):
+    """PrivBayes with score R under add/remove, pure DP.
+
+    Source: Zhang, Cormode, Procopiuc, Srivastava and Xiao 2017 (PrivBayes).
+
+    Privacy: see `Synthesizer`.
+    """
+
+    name: ClassVar[str] = "privbayes"
+    option_specs: ClassVar[Mapping[str, Option]] = PRIVBAYES
+
+    def plan(self, task: SynthesisTask, epsilon_pico: int, delta_exponent: int) -> Plan:
+        """Plan structure and tables; see `Synthesizer.plan`. A pure plan costs the grant itself."""
+        settings = self.settings(task)
+        parts = budget.parameters(settings, epsilon_pico, delta_exponent)
+        events = budget.events(settings, parts)
+        return Plan(
+            mechanism=self.name,
+            task=task,
+            epsilon_pico=epsilon_pico,
+            delta_exponent=delta_exponent,
+            parameters=parts,
+            events=events,
+            cost=compose(events),
+            predictions=(),
+        )
+
+    def cost_of(self, task: SynthesisTask, delta_exponent: int) -> Callable[[int], Cost]:
+        """Return the cost of `plan` as a function of epsilon; see `Synthesizer.cost_of`."""
+        settings = self.settings(task)
+
+        def cost(epsilon_pico: int) -> Cost:
+            parts = budget.parameters(settings, epsilon_pico, delta_exponent)
+            return compose(budget.events(settings, parts))
+
+        return cost
+
+    def fit(
+        self, transcript: Transcript, plan: Plan, *, earlier: Sequence[Transcript] = ()
+    ) -> Model:
+        """Fit the network, or a graphical model with `fit: pgm`; see `Synthesizer.fit`."""
+        settings = self.settings(plan.task)
+        if settings.pgm:
+            return super().fit(transcript, plan, earlier=earlier)
+        if transcript.plan_digest != plan.digest:
+            raise TranscriptError("The transcript was measured under another plan; fit it there.")
+        if transcript.earlier != tuple(item.digest for item in earlier):
+            raise TranscriptError("The transcript was measured with other earlier transcripts.")
+        from include.synthesis.mechanisms.csa_privbayes.model import fit_network
+
+        return fit_network(settings, transcript)
+
+    def settings(self, task: SynthesisTask) -> Settings:
+        """Check a task and its options.
+
+        Raises:
+            TaskError: One sentence that names the key and the fix.
+            PlanError: A table cannot fit the memory bound.
+
+        Privacy: ledger only.
+        """
+        options: dict[str, Any] = self.options(task)
+        return read_settings(task, options, self.name)
+
+    def attribute_loss(self, transcript: Transcript, plan: Plan) -> AttributeLoss | None:
+        """Bound what a change of the sensitive attribute alone would have done; see `attribute`.
+
+        Privacy: post-processing.
+        """
+        return attribute_loss(self.settings(plan.task), transcript, plan.cost.epsilon_pure_pico)
+
+    def _policy(self, plan: Plan, earlier: Sequence[NoisyMarginal]) -> Policy:
+        return NetworkPolicy(self.settings(plan.task), plan.parameters)
+
+
+class CsaPrivBayes(PrivBayes):
+    """CSAPrivBayes: the sensitive attribute first, tables weighted by region.
+
+    Source: Chen, CSAPrivBayes, steps 1 to 14, each data-dependent one made to pay.
+
+    Privacy: see `Synthesizer`.
+    """
+
+    name: ClassVar[str] = "csa_privbayes"
+    option_specs: ClassVar[Mapping[str, Option]] = CSA_PRIVBAYES
