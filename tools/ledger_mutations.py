@@ -324,6 +324,13 @@ MUTATIONS = [
         "test_cases",
     ),
     Mutation(
+        "I5",
+        "PostgreSQL: an answer waits for the disk",
+        (Edit(f"{BUDGET}/store/prepared.py", r"self\._driver\.execute\(_FLUSH\)", "pass"),),
+        "test_crash",
+        "postgres",
+    ),
+    Mutation(
         "I4",
         "PostgreSQL: FOR UPDATE and the compare-and-set (either alone is enough)",
         (

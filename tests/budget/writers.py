@@ -74,7 +74,7 @@ class Writer:
         os.write(self.file, f"{kind} {charge_id}\n".encode())
 
     def request(self, name: str) -> Request:
-        epsilon = self.choose.choice(["0.01", "0.03", "0.1", "0.3"])
+        epsilon = self.choose.choice(["0.003", "0.01", "0.03", "0.1"])
         return Request(
             key=f"{name}|{epsilon}",
             dataset=self.choose.choice(list(DATASETS)),
@@ -84,7 +84,7 @@ class Writer:
             period=name,
             mechanism="m",
             epsilon_pico=pico(epsilon),
-            accept_at_least_pico=pico("0.005"),
+            accept_at_least_pico=pico("0.002"),
         )
 
     def reserve(self) -> None:

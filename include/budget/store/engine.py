@@ -53,7 +53,7 @@ def connect(url: str | URL, *, create: bool = False) -> Engine:
     if kind == "sqlite":
         return _forkable(_sqlite(parsed.set(drivername="sqlite"), create))
     if kind == "postgresql":
-        return _forkable(_postgresql(parsed.set(drivername="postgresql+psycopg")))
+        return _forkable(create_engine(parsed.set(drivername="postgresql+psycopg"), pool_size=2))
     raise LedgerUnavailable(
         f"the ledger cannot live in {kind}: use PostgreSQL, or SQLite on one machine."
     )
@@ -69,17 +69,6 @@ def _forkable(engine: Engine) -> Engine:
             inherited.dispose(close=False)
 
     os.register_at_fork(after_in_child=forget)
-    return engine
-
-
-def _postgresql(url: URL) -> Engine:
-    engine = create_engine(url, pool_size=2)
-
-    @event.listens_for(engine, "connect")
-    def _prepare(connection: Any, _record: Any) -> None:
-        connection.execute("SET synchronous_commit = on")  # acknowledged means on disk
-        connection.commit()
-
     return engine
 
 

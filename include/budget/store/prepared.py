@@ -162,7 +162,10 @@ _BEGIN = {
     "sqlite": ("BEGIN IMMEDIATE",),
     "postgresql": ("BEGIN", "SET LOCAL synchronous_commit = off"),
 }
-_FLUSH = "SELECT pg_logical_emit_message(true, 'dp_ledger', '')"
+_FLUSH = (
+    "SELECT set_config('synchronous_commit', 'on', true), "
+    "pg_logical_emit_message(true, 'dp_ledger', '')"
+)
 
 
 def _rows(cursor: Any) -> list[Row]:
