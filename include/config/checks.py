@@ -28,6 +28,7 @@ def cross_check(
     """
     return [
         *_columns(release, dataset),
+        *_sensitive(release, dataset),
         *_requester(release, budgets),
         *_pools(release, dataset, budgets),
     ]
@@ -40,6 +41,47 @@ def release_columns(release: ReleaseConfig, dataset: DatasetConfig) -> list[str]
     """
     wanted = None if release.columns is None else set(release.columns)
     return [name for name in dataset.modelled_columns if wanted is None or name in wanted]
+
+
+def sensitive_columns(release: ReleaseConfig, dataset: DatasetConfig) -> tuple[str, ...]:
+    """Return the release's sensitive attribute, then further modelled columns tagged so.
+
+    The attribute is the release's option `sensitive`, or else the only column that the dataset
+    tags `sensitive: true`.
+
+    Returns:
+        Column names; empty where nothing tells the attribute (none, or several, are tagged).
+
+    Privacy: ledger only.
+    """
+    tagged = [
+        name
+        for name in release_columns(release, dataset)
+        if getattr(dataset.columns[name], "sensitive", False)
+    ]
+    chosen = release.options.get("sensitive")
+    if chosen is None:
+        return tuple(tagged) if len(tagged) == 1 else ()
+    return (str(chosen), *(name for name in tagged if name != chosen))
+
+
+def _sensitive(release: ReleaseConfig, dataset: DatasetConfig) -> Iterator[str]:
+    if release.mechanism != "csa_privbayes":
+        return
+    modelled = release_columns(release, dataset)
+    found = sensitive_columns(release, dataset)
+    if not found:
+        yield (
+            "options: csa_privbayes needs to know the sensitive attribute; add "
+            "options: {sensitive: COLUMN}, or tag one column `sensitive: true` in the dataset"
+        )
+    elif found[0] not in modelled:
+        yield f"options.sensitive: {_unknown(found[0], dataset.modelled_columns, modelled)}"
+    elif dataset.columns[found[0]].type not in ("category", "boolean"):
+        yield (
+            f"options.sensitive: {quoted(found[0])} is of type {dataset.columns[found[0]].type}, "
+            "not categorical; choose a column of type category or boolean"
+        )
 
 
 def _columns(release: ReleaseConfig, dataset: DatasetConfig) -> Iterator[str]:

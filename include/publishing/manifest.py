@@ -169,7 +169,8 @@ def dp_block(report: ReportInput, lineage: LineageFacts, key_id: str | None) -> 
 
 def _statement(report: ReportInput) -> dict[str, Any]:
     privacy = report.privacy
-    return {
+    told = privacy.attribute_level
+    return ({} if told is None else {"attribute_level": told}) | {
         "unit_of_privacy": privacy.privacy_unit,
         "neighbouring_relation": privacy.neighbouring,
         "contribution_bound": {"max_rows": privacy.max_rows},

@@ -162,6 +162,7 @@ class PrivacyFacts:
     )
     unprotected: tuple[str, ...] = ()  # quantities outside the guarantee
     row_count_rule: str = "from the noisy measurements"
+    attribute_level: dict[str, str] | None = None  # of one sensitive attribute, after the fact
 
     @property
     def neighbouring(self) -> str:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from include.publishing.facts import LineageFacts
     from include.stages.run import ReleaseRun
     from include.synthesis.plan import Plan
+    from include.synthesis.transcript import Transcript
 
 HISTORY = 50  # the newest releases of a pool that a burn-down shows
 
@@ -45,12 +46,18 @@ PURPOSES = {
 
 MECHANISM_WORDS = {
     "mwem_pgm": "MWEM-PGM with interest queries (CuSyn, Algorithm 3, with the plan corrected)",
+    "csa_privbayes": "CSAPrivBayes (Chen), every step that reads the data made to pay",
+    "privbayes": "PrivBayes (Zhang et al. 2017) with score R under add/remove",
     "aim": "AIM with interest queries (McKenna et al. 2022; CuSyn)",
 }
 
 
-def privacy_facts(run: ReleaseRun, charge: Charge, plan: Plan) -> PrivacyFacts:
+def privacy_facts(
+    run: ReleaseRun, charge: Charge, plan: Plan, transcript: Transcript | None = None
+) -> PrivacyFacts:
     """State the claim: what is protected, how strongly, by what, and what is not.
+
+    With the transcript a network mechanism also states its attribute-level figure.
 
     Privacy: ledger only.
     """
@@ -73,7 +80,19 @@ def privacy_facts(run: ReleaseRun, charge: Charge, plan: Plan) -> PrivacyFacts:
             if run.release.rows is None
             else f"{run.release.rows}, a public number declared by the steward"
         ),
+        attribute_level=_attribute_level(plan, transcript),
     )
+
+
+def _attribute_level(plan: Plan, transcript: Transcript | None) -> dict[str, str] | None:
+    from include.synthesis import synthesizer
+    from include.synthesis.mechanisms.csa_privbayes import PrivBayes
+
+    mechanism = synthesizer(plan.mechanism)
+    if transcript is None or not isinstance(mechanism, PrivBayes):
+        return None
+    loss = mechanism.attribute_loss(transcript, plan)
+    return None if loss is None else loss.to_dict()
 
 
 def release_facts(run: ReleaseRun, sealed_at: str) -> ReleaseFacts:

@@ -124,7 +124,7 @@ def _judge(run: ReleaseRun, place: Workplace, charge: Charge, desk: Desk) -> Rep
     return ReportInput(
         release=facts.release_facts(run, _sealed_at(charge, place)),
         dataset=dataset_from(run.dataset),
-        privacy=facts.privacy_facts(run, charge, plan),
+        privacy=facts.privacy_facts(run, charge, plan, transcript),
         budget=facts.budget_facts(charge, place.reader, plan.events),
         columns=columns,
         fidelity=fidelity,

@@ -47,9 +47,20 @@ def synthesis_task(run: ReleaseRun) -> SynthesisTask:
         workload=workload if isinstance(workload, str) else [list(query) for query in workload],
         interest=run.release.interest,
         max_rows=run.dataset.max_rows,
-        options=run.release.options,
+        options=_options(run),
         expected_rows=run.release.rows or run.dataset.expected_rows,
     )
+
+
+def _options(run: ReleaseRun) -> dict[str, Any]:
+    """Return the mechanism's options, the schema's tags among them where they matter."""
+    from include.config.checks import sensitive_columns
+
+    options: dict[str, Any] = dict(run.release.options)
+    if run.release.mechanism == "csa_privbayes":
+        first, *more = sensitive_columns(run.release, run.dataset) or (None,)
+        options |= {"sensitive": first} | ({"also_sensitive": more} if more else {})
+    return options
 
 
 def budget_request(run: ReleaseRun, snapshot_id: str | None) -> Request:

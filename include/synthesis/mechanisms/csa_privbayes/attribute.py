@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from include.accounting import ONE, Event, format_amount
 from include.synthesis.mechanisms.csa_privbayes.settings import Settings
@@ -36,7 +35,7 @@ class AttributeLoss:
     ex_post_pico: int
     a_priori_pico: int
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, str]:
         """Describe the figure, with what it does not mean, in JSON types."""
         return {
             "attribute": self.attribute,
