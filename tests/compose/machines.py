@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -11,6 +12,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
@@ -88,33 +90,60 @@ def _postgres_in(folder: Path, password: str) -> Iterator[int]:
         run("pg_ctl", "-w", "-m", "immediate", "-D", str(data), "stop")
 
 
-@contextmanager
-def s3_store(folder: Path, bucket: str) -> Iterator[int]:
-    """Run moto's S3 server with one bucket; yields its port."""
-    import boto3
+@dataclass(frozen=True)
+class Store:
+    """An S3 store that runs, and the publisher's key to it."""
 
+    port: int
+    access_key: str
+    secret_key: str
+
+
+@contextmanager
+def s3_store(folder: Path, bucket: str, policy: str) -> Iterator[Store]:
+    """Run moto's S3 server with one bucket and one user, whom it holds to a policy.
+
+    Args:
+        folder: for its log.
+        bucket: made before anybody may use it.
+        policy: what the user may do, as `store-init` gives it to MinIO: JSON.
+    """
     port = free_port()
+    environment = {**os.environ, "INITIAL_NO_AUTH_ACTION_COUNT": str(PREPARING)}
     with (folder / "store.log").open("wb") as log:
         server = subprocess.Popen(
             [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
             stdout=log,
             stderr=log,
+            env=environment,
         )
     try:
-        url = f"http://127.0.0.1:{port}"
-        wait_for(f"{url}/moto-api/data.json", 60)
-        client = boto3.client(
-            "s3",
-            endpoint_url=url,
-            region_name="us-east-1",
-            aws_access_key_id="root",
-            aws_secret_access_key="root-secret",
-        )
-        client.create_bucket(Bucket=bucket)
-        yield port
+        wait_for(f"http://127.0.0.1:{port}/moto-api/data.json", 60)
+        yield _prepared(port, bucket, policy)
     finally:
         server.terminate()
         server.wait(20)
+
+
+PREPARING = 4  # requests that moto lets pass unchecked: those of the next function
+
+
+def _prepared(port: int, bucket: str, policy: str) -> Store:
+    """Do what `store-init` does; from here on moto checks signatures and the policy."""
+    import boto3
+
+    where = {
+        "endpoint_url": f"http://127.0.0.1:{port}",
+        "region_name": "us-east-1",
+        "aws_access_key_id": "root",
+        "aws_secret_access_key": "root",
+    }
+    boto3.client("s3", **where).create_bucket(Bucket=bucket)
+    users = boto3.client("iam", **where)
+    users.create_user(UserName="publisher")
+    key = users.create_access_key(UserName="publisher")["AccessKey"]
+    users.put_user_policy(UserName="publisher", PolicyName="publisher", PolicyDocument=policy)
+    return Store(port, key["AccessKeyId"], key["SecretAccessKey"])
 
 
 def wait_for(url: str, seconds: float) -> None:

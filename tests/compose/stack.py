@@ -179,17 +179,26 @@ def steward_configuration(folder: Path, bucket: str) -> Path:
 def running(folder: Path) -> Iterator[Stack]:
     """Start everything in the order the compose file asks for; stop all of it at the end."""
     ports = {name: free_port() for name in ("ui", "health", "task_logs")}
-    env_file = filled_env(folder, CUSYN_UI_PORT=str(ports["ui"]), CUSYN_PARALLELISM="2")
-    definitions = resolved(env_file)["services"]
-    bucket = definitions["store-init"]["environment"]["S3_BUCKET"]
+    file = resolved(filled_env(folder))
+    bucket = file["services"]["store-init"]["environment"]["S3_BUCKET"]
+    policy = file["configs"]["publisher-policy"]["content"]
     image = folder / "image"
     image.mkdir()
     make_image_folder(image, steward_configuration(folder, bucket))
     fetch_survey(image)
     with ExitStack() as cleanup:
+        store = cleanup.enter_context(s3_store(folder, bucket, policy))
+        env_file = filled_env(
+            folder,
+            CUSYN_UI_PORT=str(ports["ui"]),
+            CUSYN_PARALLELISM="2",
+            CUSYN_S3_ACCESS_KEY=store.access_key,
+            CUSYN_S3_SECRET_KEY=store.secret_key,
+        )
+        definitions = resolved(env_file)["services"]
         password = definitions["postgres"]["environment"]["POSTGRES_PASSWORD"]
         ports["postgres"] = cleanup.enter_context(postgres(password))
-        ports["store"] = cleanup.enter_context(s3_store(folder, bucket))
+        ports["store"] = store.port
         stack = Stack(image, _services(definitions, image, ports), ports, bucket)
         cleanup.callback(stack.stop)
         stack.start()

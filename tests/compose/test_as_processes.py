@@ -1,8 +1,8 @@
 """The services of docker-compose.yaml, run here without containers: PostgreSQL, S3, Airflow.
 
 Commands, environment and health checks are the compose file's own; see `local.py` for what is
-moved. Not covered, since no container engine is needed here: the image's build, MinIO and its
-policies, volumes and restarts.
+moved. Not covered, since no container engine is needed here: the image's build, MinIO itself,
+volumes and restarts.
 """
 
 from __future__ import annotations
@@ -202,6 +202,16 @@ def test_a_database_restored_from_a_backup_sells_nothing_twice(
     assert spent(stack) == spent_before
     assert release(stack, "2000-12-31") == "success"
     assert stack.command_line("auditor", "verify").returncode == 0
+
+
+def test_the_publishers_key_can_delete_nothing_and_open_no_other_bucket(stack: Stack) -> None:
+    """The store holds it to the policy of the compose file; publishing above needed no more."""
+    client = stack.store()
+    key = client.list_objects_v2(Bucket=stack.bucket)["Contents"][0]["Key"]
+    with pytest.raises(client.exceptions.ClientError, match="AccessDenied"):
+        client.delete_object(Bucket=stack.bucket, Key=key)
+    with pytest.raises(client.exceptions.ClientError, match="AccessDenied"):
+        client.create_bucket(Bucket="another")
 
 
 def test_no_secret_is_in_any_log(stack: Stack) -> None:
