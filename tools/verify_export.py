@@ -136,6 +136,7 @@ class Journal:
         self.accounts: dict[str, dict[str, int]] = {}
         self.transcripts: dict[int, str] = {}
         self.lost: dict[int, str] = {}
+        self.reconciled: dict[str, int] = defaultdict(int)
         self.claimed: list[dict[str, Any]] = []
 
     def entry(self, row: dict[str, Any]) -> None:
@@ -159,6 +160,8 @@ class Journal:
             self._change(body, change)
         self._caps({pool for pool, _, _ in body["postings"]})
         if body["kind"] == "reconcile":
+            for pool, account, amount in body["postings"]:
+                self.reconciled[pool] += amount if account == "spent" else 0
             self.lost.update({int(at): value for at, value in body["facts"]["lost_anchors"]})
 
     def _post(self, body: dict[str, Any]) -> None:
@@ -241,6 +244,7 @@ class Journal:
         """Compare what was replayed with what the export claims."""
         if (self.seq, self.hash) != (self.header["seq"], self.header["hash"]):
             raise Bad(f"the export ends at entry {self.seq}, its header says {self.header['seq']}")
+        self._conserved()
         pools, charges = set(self.pools), set(self.charges)
         for row in self.claimed:
             if row["type"] == "pool":
@@ -256,6 +260,21 @@ class Journal:
                     raise Bad(f"charge {name}: its state differs from the journal")
         if pools or charges:
             raise Bad(f"{min(pools or charges)}: journalled, and missing from the export's tables")
+
+    def _conserved(self) -> None:
+        held: dict[str, int] = defaultdict(int)
+        spent = defaultdict(int, self.reconciled)
+        for charge in self.charges.values():
+            side = held if charge["state"] == "reserved" else spent
+            if charge["state"] not in ("denied", "void"):
+                for pool, amount in json.loads(charge["amounts"]).items():
+                    side[pool] += amount
+        for pool, row in self.pools.items():
+            accounts = self.accounts[pool]
+            if (held[pool], spent[pool]) != (accounts["held"], accounts["spent"]):
+                raise Bad(f"pool {pool}: it holds or has spent what no charge says")
+            if -accounts["issued"] != row["cap_pico"]:
+                raise Bad(f"pool {pool}: it was issued another amount than its cap")
 
     def anchored(self, seq: int, hashed: str, source: str) -> None:
         """Check that an entry seen outside is in the journal."""

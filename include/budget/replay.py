@@ -64,6 +64,7 @@ class Replay:
         self.postings: list[tuple[int, int, str, str, int]] = []
         self.problems: list[Problem] = []
         self.lost: dict[int, str] = {}  # anchors that a reconciliation gave up, with their hashes
+        self.reconciled: dict[str, int] = defaultdict(int)
         self.spent_rounds: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
 
     def feed(self, row: Mapping[str, Any]) -> None:
@@ -79,6 +80,22 @@ class Replay:
         except Exception as fault:
             if len(self.problems) == before:
                 self._report(f"is malformed ({type(fault).__name__})", seq)
+
+    def finish(self) -> None:
+        """Compare the accounts with what the charges say they hold and have spent."""
+        held: dict[str, int] = defaultdict(int)
+        spent = defaultdict(int, self.reconciled)
+        for charge in self.tables["charge"].values():
+            side = held if charge["state"] == states.RESERVED else spent
+            if charge["state"] not in states.FREE_PERIOD:
+                for pool_id, amount in json.loads(charge["amounts"]).items():
+                    side[pool_id] += amount
+        for pool_id, pool in self.tables["pool"].items():
+            accounts = self.balances.get(pool_id, {})
+            if (held[pool_id], spent[pool_id]) != self.balance(pool_id):
+                self._report(f"by the end {pool_id} holds or has spent what no charge says")
+            if -accounts.get(ISSUED, 0) != pool["cap_pico"]:
+                self._report(f"by the end {pool_id} was issued another amount than its cap")
 
     def balance(self, pool_id: str) -> tuple[int, int]:
         """Return what a pool holds and has spent, units of 1e-12."""
@@ -203,6 +220,8 @@ class Replay:
     def _facts(self, body: Mapping[str, Any]) -> None:
         facts, kind = body["facts"], body["kind"]
         if kind == "reconcile":
+            for pool_id, account, amount in body["postings"]:
+                self.reconciled[pool_id] += amount if account == SPENT else 0
             self.lost.update({int(seq): str(hashed) for seq, hashed in facts["lost_anchors"]})
         if kind == "begin_round":
             key = body["charge_id"]

@@ -140,6 +140,7 @@ def _walk(
         replay.feed(row)
         if row["seq"] in wanted:
             hashes[row["seq"]] = str(row["hash"])
+    replay.finish()
     yield from ()
 
 

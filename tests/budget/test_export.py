@@ -151,6 +151,14 @@ def _amounts(factor: int) -> Callable[[Any], None]:
     return edit
 
 
+def _postings_of(amount: int) -> Callable[[Any], None]:
+    def edit(body: Any) -> None:
+        pool = "dataset:people:zcdp:1"
+        body["postings"] = [[pool, "available", -amount], [pool, "spent", amount]]
+
+    return edit
+
+
 @pytest.mark.parametrize(
     ("attack", "finding"),
     [
@@ -163,6 +171,7 @@ def _amounts(factor: int) -> Callable[[Any], None]:
         (lambda ls: _rechain(ls, 6, _amounts(-1)), "entry 6: takes back"),
         (lambda ls: _rechain(ls, 5, _amounts(10**6)), "entry 5: an account"),
         (lambda ls: _rechain(ls, 7, lambda b: b.update(kind="open")), "entry 7: a column differs"),
+        (lambda ls: _rechain(ls, 15, _postings_of(5)), "holds or has spent what no charge says"),
         (lambda ls: ls[0].update(seq=3), "the export ends at entry"),
         (lambda ls: ls.pop(-2), "journalled, and missing"),
         (lambda ls: ls.clear(), "no export"),
