@@ -7,12 +7,12 @@ from typing import Any
 from airflow.sdk import Param
 
 from include.config.loader import list_dataset_names, load_budgets
+from include.config.requests import MECHANISMS
 from include.errors import CuSynError
 from include.settings import load_settings
 
 # What the accountant accepts (docs/guarantee.md): decimal text, exact, never a binary float.
 AMOUNT = r"^\d{1,6}(\.\d{1,12})?$"
-MECHANISMS = ["mwem_pgm", "aim"]
 
 
 def manual_params() -> dict[str, Param]:
@@ -41,8 +41,9 @@ def manual_params() -> dict[str, Param]:
         "mechanism": Param(
             MECHANISMS[0],
             type="string",
-            enum=MECHANISMS,
-            description="mwem_pgm: quick, good for a few interest queries; aim: best overall.",
+            enum=list(MECHANISMS),
+            description="mwem_pgm: quick, good for a few interest queries; aim: best overall; "
+            "csa_privbayes and privbayes: pure differential privacy, a Bayesian network.",
         ),
         "epsilon": Param(
             "1",
@@ -62,6 +63,12 @@ def manual_params() -> dict[str, Param]:
             items={"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 4},
             description='The tables you care about most, e.g. [["educ", "income"]]; each gets a '
             "measurement of its own.",
+        ),
+        "options": Param(
+            {},
+            type="object",
+            description='Options of the mechanism, e.g. {"rounds": 8, "interest_share": 0.6}; '
+            "none are needed.",
         ),
         "partition_column": Param(
             None, type=["null", "string"], description="Only rows where this column ..."
