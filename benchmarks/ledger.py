@@ -13,6 +13,7 @@ import argparse
 import csv
 import multiprocessing
 import os
+import re
 import shutil
 import statistics
 import tempfile
@@ -20,18 +21,21 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, text
+from sqlalchemy import URL, Engine, Table, select, text, update
 
 from include.accounting.amounts import ONE
+from include.budget.journal import entry_hash
 from include.budget.ledger import Ledger
 from include.budget.models import Request
 from include.budget.store import connect
 from include.budget.store.engine import writing
+from include.budget.store.tables import CHARGE, ENTRY, HEAD, POOL, POSTING, RELEASE
 from include.budget.verify import verify
-from tests.budget.servers import PostgresServer, SqliteFiles
+from tests.budget.servers import PostgresServer, SqliteFiles, unguarded
 from tests.budget.world import DIGEST, World, zcdp
 
 FORK = multiprocessing.get_context("fork")
@@ -132,27 +136,69 @@ def together(work: Callable[..., None], url: URL, writers: int, seconds: float) 
 
 
 def declare(url: URL, entries: int) -> None:
-    """Declare a small world and give it a history of so many entries, quickly."""
+    """Declare a small world and give it a history of so many entries."""
     engine = connect(url)
     with writing(engine) as connection:
         connection.execute(text("CREATE TABLE bare (writer INTEGER, n INTEGER)"))
-        if engine.dialect.name == "postgresql":
-            connection.execute(text(f"ALTER DATABASE {url.database} SET synchronous_commit = off"))
-    engine.dispose()
     world = World(engine)
     world.population("people", epsilon_pico=900_000 * ONE, per_operation_limit_pico=None)
     world.dataset("survey", "people")
     for number in range(4):
         world.user(f"user{number}", "survey", "900000", None)
-    while world.reader.head()["seq"] < entries:
-        for n in range(200):
-            seq = world.reader.head()["seq"] if n == 0 else None
-            one_charge(world.ledger, f"history-{seq or n}-{time.time_ns()}", n, defaultdict(list))
-    if engine.dialect.name == "postgresql":
-        with writing(engine) as connection:
-            connection.execute(text(f"ALTER DATABASE {url.database} RESET synchronous_commit"))
-            connection.execute(text("CHECKPOINT"))
+    if entries > 100:
+        one_charge(world.ledger, "template", 0, defaultdict(list))
+        repeat(engine, (entries - world.reader.head()["seq"]) // 5)
     engine.dispose()
+
+
+def repeat(engine: Engine, times: int) -> None:
+    """Copy the last charge many times, as if it had happened so often; `verify` is content."""
+    with unguarded(engine) as connection:
+        charge = dict(connection.execute(select(CHARGE)).mappings().one())
+        release = dict(connection.execute(select(RELEASE)).mappings().one())
+        after = charge["decided_seq"] - 1
+        query = select(ENTRY).where(ENTRY.c.seq > after).order_by(ENTRY.c.seq)
+        entries = [dict(row) for row in connection.execute(query).mappings()]
+        moved = select(POSTING).where(POSTING.c.seq > after)
+        postings = [dict(row) for row in connection.execute(moved).mappings()]
+        last = entries[-1]["hash"]
+        for start in range(1, times + 1, 500):
+            rows: dict[Table, list[dict[str, Any]]] = defaultdict(list)
+            for copy in range(start, min(start + 500, times + 1)):
+                swap = _Swap(charge["charge_id"], copy, len(entries) * copy)
+                rows[CHARGE].append(swap.row(charge))
+                rows[RELEASE].append(swap.row(release))
+                rows[POSTING] += [swap.row(posting) for posting in postings]
+                for entry in entries:
+                    made = swap.row(entry) | {"prev_hash": last}
+                    made["hash"] = last = entry_hash(made["seq"], last, made["body"])
+                    rows[ENTRY].append(made)
+            for table in (CHARGE, RELEASE, ENTRY, POSTING):
+                connection.execute(table.insert(), rows[table])
+        connection.execute(update(POOL).values(spent_pico=POOL.c.spent_pico * (times + 1)))
+        connection.execute(update(HEAD).values(seq=rows[ENTRY][-1]["seq"], hash=last))
+
+
+@dataclass
+class _Swap:
+    """Renames the template charge and moves its sequence numbers."""
+
+    charge_id: str
+    copy: int
+    shift: int
+
+    def row(self, row: dict[str, Any]) -> dict[str, Any]:
+        return {name: self.value(name, value) for name, value in row.items()}
+
+    def value(self, name: str, value: Any) -> Any:
+        if isinstance(value, str):
+            named = value.replace(self.charge_id, f"ch_{self.copy:020x}")
+            named = named.replace("template", f"copy-{self.copy}")
+            return re.sub(r'(seq":)([0-9]+)', self._moved, named) if name == "body" else named
+        return value + self.shift if name.endswith("seq") and value is not None else value
+
+    def _moved(self, found: re.Match[str]) -> str:
+        return f"{found.group(1)}{int(found.group(2)) + self.shift}"
 
 
 @contextmanager

@@ -9,12 +9,13 @@ import shutil
 import signal
 import tempfile
 import warnings
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
-from sqlalchemy import text
+from sqlalchemy import Connection, Engine, text
 from sqlalchemy.engine import URL, make_url
 
 from include.budget.journal import genesis
@@ -26,6 +27,29 @@ def quick_folder(prefix: str) -> Path:
     """Make a folder in memory where there is one: these tests do not pull the plug."""
     shared = Path("/dev/shm")
     return Path(tempfile.mkdtemp(prefix=prefix, dir=shared if os.access(shared, os.W_OK) else None))
+
+
+@contextmanager
+def unguarded(engine: Engine) -> Iterator[Connection]:
+    """Give a connection to an owner for whom no guard fires; afterwards all stand again."""
+    with engine.connect() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.execute(text("SET LOCAL session_replication_role = replica"))
+            yield connection
+            connection.commit()
+            return
+        connection.exec_driver_sql("COMMIT")  # inside a transaction the pragma does nothing
+        connection.exec_driver_sql("PRAGMA foreign_keys = OFF")
+        connection.exec_driver_sql("BEGIN")
+        query = text("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
+        guards = [(str(name), str(sql)) for name, sql in connection.execute(query)]
+        for name, _ in guards:
+            connection.exec_driver_sql(f"DROP TRIGGER {name}")
+        yield connection
+        for _, sql in guards:
+            connection.exec_driver_sql(sql)
+        connection.commit()
+        connection.exec_driver_sql("PRAGMA foreign_keys = ON")
 
 
 @dataclass
@@ -88,8 +112,7 @@ class PostgresServer:
     def done(self, url: URL) -> None:
         """Take a database back, emptied: making a new one takes a hundred times longer."""
         engine = connect(url)
-        with engine.begin() as connection:
-            connection.execute(text("SET LOCAL session_replication_role = replica"))  # no guards
+        with unguarded(engine) as connection:
             for table in reversed(METADATA.sorted_tables):
                 if table.name != "dp_head":
                     connection.execute(table.delete())

@@ -15,9 +15,10 @@ from include.budget.errors import LedgerUnavailable
 from include.budget.ledger import Ledger
 from include.budget.migrations import METADATA, VERSION_TABLE, migrate
 from include.budget.reader import LedgerReader
-from include.budget.store import connect
+from include.budget.store import connect, locks
 from include.budget.store.engine import reading
 from include.budget.store.guards import missing_guards
+from include.budget.store.prepared import Prepared
 from tests.budget.servers import PostgresServer, SqliteFiles
 from tests.budget.world import World
 
@@ -66,6 +67,24 @@ def test_amounts_on_sqlite_are_whole_numbers_only(sqlite: SqliteFiles) -> None:
                 "INSERT INTO dp_limit (limit_id, subject, value_pico, actor, reason, at) "
                 f"VALUES ('l', 's', {value}, 'a', 'r', 't')"
             )
+
+
+def test_no_step_reads_a_whole_table(sqlite: SqliteFiles) -> None:
+    """Time a step takes must not grow with history: every locking read goes through an index."""
+    engine = connect(sqlite.fresh())
+    given = dict.fromkeys(
+        ("charge_id", "dataset", "requester", "subject", "key", "release", "period"), "x"
+    )
+    connection = engine.raw_connection()
+    for name, statement in vars(locks).items():
+        if not isinstance(statement, Prepared) or name == "EVERY_POOL":
+            continue
+        query, values = statement.for_driver(engine.dialect, given)
+        plan = connection.cursor().execute(f"EXPLAIN QUERY PLAN {query}", values).fetchall()
+        scans = [step[3] for step in plan if step[3].startswith("SCAN")]
+        assert all("dp_head" in scan or "dp_pool" in scan for scan in scans), (name, scans)
+    connection.close()
+    engine.dispose()
 
 
 def test_a_missing_file_and_a_missing_table_name_the_command(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, Table
 
 from include.budget.anchors import guard, manifest_anchor, newest_checkpoint
 from include.budget.checkpoint import Checkpoint, checkpoint, export_checkpoint
@@ -16,6 +16,7 @@ from include.budget.ledger import Ledger
 from include.budget.reconcile import Evidence, LostRelease
 from include.budget.store.tables import METADATA
 from include.budget.verify import Anchor
+from tests.budget.servers import unguarded
 from tests.budget.test_export import Key
 from tests.budget.world import World, pico, zcdp
 
@@ -36,26 +37,13 @@ def backup(world: World) -> Callable[[], None]:
     return lambda: _restore(world.engine, rows)
 
 
-def _restore(engine: Engine, rows: dict[object, list[dict[str, object]]]) -> None:
-    guards: list[str] = []
-    with engine.connect() as connection:
-        if engine.dialect.name == "postgresql":
-            connection.execute(text("SET LOCAL session_replication_role = replica"))
-        else:
-            found = connection.execute(
-                text("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
-            )
-            for name, sql in found.fetchall():
-                guards.append(sql)
-                connection.exec_driver_sql(f"DROP TRIGGER {name}")
+def _restore(engine: Engine, rows: dict[Table, list[dict[str, object]]]) -> None:
+    with unguarded(engine) as connection:
         for table in reversed(METADATA.sorted_tables):
             connection.execute(table.delete())
         for table in METADATA.sorted_tables:
             for row in rows[table]:
                 connection.execute(table.insert(), row)
-        for sql in guards:
-            connection.exec_driver_sql(sql)
-        connection.commit()
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Engine, exc, text
 
 from include.budget.journal import entry_hash
 from include.budget.verify import Anchor, VerifyReport
+from tests.budget.servers import unguarded
 from tests.budget.world import World
 
 POOL = "dataset:people:zcdp:1"
@@ -289,15 +290,6 @@ def _rewound(world: World, keep: int) -> World:
 
 def _owned(engine: Engine, *statements: str) -> None:
     """Run SQL as the owner can: no guard fires, and afterwards all stand again."""
-    if engine.dialect.name == "postgresql":
-        _run(engine, "SET LOCAL session_replication_role = replica", *statements)
-        return
-    with engine.connect() as connection:
-        query = text("SELECT sql FROM sqlite_master WHERE type = 'trigger'")
-        guards = [str(sql) for (sql,) in connection.execute(query)]
-    _unguarded(engine)
-    _run(engine, *statements)
-    with engine.connect() as connection:
-        for guard in guards:
-            connection.exec_driver_sql(guard)
-        connection.commit()
+    with unguarded(engine) as connection:
+        for statement in statements:
+            connection.execute(text(statement))

@@ -9,7 +9,15 @@ from sqlalchemy import bindparam, or_, select
 
 from include.budget.store.prepared import Prepared
 from include.budget.store.rows import CHARGE_WITH_HASHES
-from include.budget.store.tables import CHARGE, CLAIM, DATASET_POPULATION, HEAD, POOL, POSTING
+from include.budget.store.tables import (
+    CHARGE,
+    CLAIM,
+    DATASET_POPULATION,
+    HEAD,
+    OCCUPIES,
+    POOL,
+    POSTING,
+)
 
 _POOLS = select(POOL).order_by(POOL.c.pool_id).with_for_update(of=POOL)
 _CLAIM_OF_LANE = (POOL.c.kind == "partition") & (
@@ -64,8 +72,7 @@ SAME_QUESTION = Prepared(
             CHARGE.c.key == bindparam("key"),
             (CHARGE.c.release == bindparam("release"))
             & (CHARGE.c.period == bindparam("period"))
-            & (CHARGE.c.state != "denied")
-            & (CHARGE.c.state != "void"),
+            & OCCUPIES,
         )
     )
 )

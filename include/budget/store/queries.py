@@ -15,6 +15,7 @@ from include.budget.store.tables import (
     CHECKPOINT,
     ENTRY,
     HEAD,
+    OCCUPIES,
     POOL,
     POSTING,
     PROJECTIONS,
@@ -44,7 +45,7 @@ def occupying(connection: Connection, release: str, period: str) -> Charge | Non
     query = CHARGE_WITH_HASHES.where(
         CHARGE.c.release == release,
         CHARGE.c.period == period,
-        CHARGE.c.state.not_in(("denied", "void")),
+        OCCUPIES,
     )
     row = connection.execute(query).mappings().first()
     return None if row is None else charge_of(row)
@@ -128,6 +129,7 @@ def named(row: Any) -> dict[str, Any]:
 
 def _stream(connection: Connection, query: Any) -> Iterator[dict[str, Any]]:
     result = connection.execution_options(yield_per=_CHUNK).execute(query)
-    for part in result.mappings().partitions():
+    names = list(result.keys())
+    for part in result.partitions():
         for row in part:
-            yield named(row)
+            yield dict(zip(names, row, strict=True))

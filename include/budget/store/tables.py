@@ -120,6 +120,10 @@ LIMIT = _table(
     Index("dp_limit_subject", "subject"),
 )
 
+OCCUPIES = text("state NOT IN ('denied', 'void')")
+"""Whether a charge occupies its period; written once, since SQLite uses a partial index only for
+the very same words."""
+
 CHARGE = _table(
     "dp_charge",
     Column("charge_id", Text, primary_key=True),
@@ -186,8 +190,8 @@ CHARGE = _table(
         "release",
         "period",
         unique=True,
-        postgresql_where=text("state NOT IN ('denied', 'void')"),
-        sqlite_where=text("state NOT IN ('denied', 'void')"),
+        postgresql_where=OCCUPIES,
+        sqlite_where=OCCUPIES,
     ),
     Index("dp_charge_pending", "state", "expires_at"),
 )
