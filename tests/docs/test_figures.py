@@ -99,7 +99,7 @@ def test_limits_that_are_quoted() -> None:
     assert f"{MAX_LEVELS:,} levels" in flat("docs/configuration.md")
     assert LIFETIME.days == 7
     assert "seven days" in flat("docs/steward-guide.md")
-    assert f"| `max_model_mb` | both | {MAX_MODEL_MB.default} |" in text(MECHANISMS)
+    assert f"| `max_model_mb` | all | {MAX_MODEL_MB.default} |" in text(MECHANISMS)
 
 
 def test_defaults_that_are_quoted() -> None:
