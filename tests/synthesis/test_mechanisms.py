@@ -108,7 +108,7 @@ def test_aim_plan_holds_its_rounds_as_one_block() -> None:
     blocks = [event for event in plan.events if isinstance(event, AdaptiveBlock)]
     assert len(blocks) == 1
     interest = sum(event.rho for event in plan.events if event.label == "interest")
-    assert float(interest) * ONE / plan.cost.rho_pico == pytest.approx(0.3, rel=1e-6)
+    assert float(interest) * ONE / plan.cost.rho_pico == pytest.approx(0.5, rel=1e-6)
 
 
 def test_aim_spends_its_whole_block() -> None:
