@@ -46,12 +46,16 @@ class ReleaseDatesTimetable(Timetable):
     ) -> DagRunInfo | None:
         """Return the latest past date that has not run, otherwise the next date to come.
 
-        `restriction.earliest` is ignored while it lies in the past (a DAG's start date says nothing
-        about which wave of data is due); with catchup on, every date runs in order.
+        With catchup on, which is also how a backfill asks for its range, every date from
+        `restriction.earliest` runs in order. Otherwise that bound is the DAG's start date, which
+        says nothing about which wave of data is due, and is ignored.
         """
         last = last_automated_data_interval.end if last_automated_data_interval else None
         due = [event for event in self._events() if last is None or event > last]
-        if not restriction.catchup:
+        if restriction.catchup:
+            first = restriction.earliest
+            due = [event for event in due if first is None or event >= first]
+        else:
             past = [event for event in due if event <= pendulum.now("UTC")]
             due = past[-1:] + [event for event in due if event not in past]
         if not due or (restriction.latest is not None and due[0] > restriction.latest):

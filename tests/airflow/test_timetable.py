@@ -106,6 +106,29 @@ def test_with_catchup_every_date_runs_in_order() -> None:
     assert due(timetable, "2030-01-01", "2024-01-31", catchup=True) == "2024-02-29"
 
 
+@pytest.mark.parametrize(
+    ("first", "last", "expected"),
+    [
+        ("2024-02-29", "2024-02-29", ["2024-02-29"]),
+        ("2024-02-01", "2024-03-31", ["2024-02-29", "2024-03-31"]),
+        ("2024-02-01", "2024-02-28", []),
+        ("2020-01-01", "2030-01-01", DATES),
+    ],
+)
+def test_a_backfill_gets_the_dates_of_its_range_and_no_other(
+    airflow_db: Path, first: str, last: str, expected: list[str]
+) -> None:
+    """Each date outside the range would be a release, and a charge, that nobody asked for."""
+    from airflow.sdk import DAG
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    with DAG("calendar", schedule=ReleaseDatesTimetable(DATES), start_date=START) as dag:
+        pass
+    read = DagSerialization.deserialize_dag(DagSerialization.serialize_dag(dag))
+    infos = read.iter_dagrun_infos_between(day(first), day(last))
+    assert [info.run_after.to_date_string() for info in infos] == expected
+
+
 def test_nothing_runs_after_the_dags_end() -> None:
     timetable = ReleaseDatesTimetable(DATES)
     restriction = TimeRestriction(earliest=START, latest=day("2024-02-01"), catchup=False)
