@@ -108,6 +108,7 @@ def test_defaults_that_are_quoted() -> None:
     )
     assert rounds in flat(MECHANISMS)
     assert f"aim: {float(DEFAULT_INTEREST_SHARE)} |" in text(MECHANISMS)
+    assert f"by default {DEFAULT_INTEREST_SHARE}, and 0" in flat(GUARANTEE)
     assert float(MEASURE_PART) == 0.9
     assert float(TOTAL_PART) == 0.01
     assert "`a` = 9/10 goes to measuring" in flat(GUARANTEE)
