@@ -35,10 +35,10 @@ ROUND = Effort(iterations=200, tolerance=0.1)
 FINAL = Effort(iterations=2000, tolerance=0.01)
 DEPTHS = (15, 20, 30, 40, 60, 100, 200)
 """Descent steps after which a fit to swamped measurements may stop."""
-CLEAR_TV = 0.05
-"""Measurements whose noise moves less than this share of the rows are fitted to the end."""
-MOST_PROBED_MB = 0.2
-"""For larger models probing takes long, and where it was measured it changed nothing."""
+SWAMPED_TV = 0.2
+"""Where noise moves less than this share of the rows in the mean measurement, fit to the end."""
+MOST_PROBED_MB = 1.0
+"""For larger models probing takes long."""
 PROBES = 2
 PROBE = 0.2  # length of a probe in noise scales: small against the noise, large against rounding
 
@@ -152,9 +152,8 @@ class Fitter:
         Privacy: post-processing.
         """
         rows = self._rows()
-        swamped = any(
-            noise_tv(item.sigma, item.values.size, rows) > CLEAR_TV for item in self._measurements
-        )
+        noise = [noise_tv(item.sigma, item.values.size, rows) for item in self._measurements]
+        swamped = sum(noise) > SWAMPED_TV * len(noise)
         if not swamped or self.sizer.size_mb > MOST_PROBED_MB or self._backend != "numpy":
             return self._estimate(self._measurements, FINAL, None)
         probes = self._probes()
