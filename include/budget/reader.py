@@ -167,6 +167,12 @@ class LedgerReader:
                 return None
             return queries.occupying(connection, release, period)
 
+    def populations_of(self, dataset: str) -> list[str]:
+        """List the populations a registered dataset draws on."""
+        with reading(self.engine) as connection:
+            rows = list(queries.projection(connection, "dataset_population"))
+        return sorted(str(row["population"]) for row in rows if row["dataset"] == dataset)
+
     def releases(self) -> list[Release]:
         """List releases, newest first."""
         with reading(self.engine) as connection:

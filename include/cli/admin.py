@@ -33,6 +33,7 @@ def add_actions(parser: argparse.ArgumentParser) -> None:
     add("void", "give back a reservation that nobody opened", "charge_id")
     add("forfeit", "give up an opened charge; what was spent stays spent", "charge_id")
     add("limit", "change a limit: population:NAME or user:NAME@DATASET", "subject", "epsilon")
+    add("amend", "enter a dataset's changed schema and added populations", "dataset")
     two = [add("generation", "open a new generation of a budget pool", "subject", "epsilon")]
     add("freeze", "stop every budget pool until it is reconciled")
     two.append(add("reconcile", "charge what a restored backup has lost, and thaw the pools"))
@@ -55,6 +56,7 @@ def run(args: argparse.Namespace, settings: Settings, ledger: Ledger) -> Answer:
         "void": lambda: ledger.void(args.charge_id, args.reason).state,
         "forfeit": lambda: ledger.forfeit(args.charge_id, args.reason).state,
         "limit": lambda: _limit(args, ledger),
+        "amend": lambda: _amend(args, settings, ledger),
         "generation": lambda: _generation(args, ledger),
         "freeze": lambda: _freeze(args, ledger),
         "reconcile": lambda: _reconcile(args, ledger),
@@ -91,6 +93,28 @@ def _limit(args: argparse.Namespace, ledger: Ledger) -> str:
     limit = None if args.epsilon == "none" else parse_amount(args.epsilon, name="epsilon")
     ledger.change_limit(args.subject, limit, actor=_actor(), reason=args.reason)
     return f"the limit of {args.subject} is now {args.epsilon}"
+
+
+def _amend(args: argparse.Namespace, settings: Settings, ledger: Ledger) -> str:
+    from include.budget.reader import LedgerReader
+    from include.config.loader import load_dataset
+    from include.data.schema import Schema
+
+    dataset = load_dataset(args.dataset, settings.config_dir)
+    known = LedgerReader(ledger.engine).populations_of(args.dataset)
+    added = {
+        name: {"id_column": binding.id_column, "max_rows": binding.max_rows}
+        for name, binding in dataset.bindings.items()
+        if name not in known
+    }
+    ledger.amend_dataset(
+        args.dataset,
+        schema_digest=Schema.from_config(dataset).digest,
+        populations=added,
+        actor=_actor(),
+        reason=args.reason,
+    )
+    return f"{args.dataset} is registered as its file declares it now"
 
 
 def _generation(args: argparse.Namespace, ledger: Ledger) -> str:

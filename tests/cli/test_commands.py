@@ -194,3 +194,14 @@ def test_exact_figures_are_refused_for_registered_data_and_given_for_public_data
         ("stay",),
         ("smoker",),
     }
+
+
+def test_a_changed_schema_is_refused_until_it_is_amended(cli, place):
+    file = place.settings.config_dir / "datasets" / "clinic.yaml"
+    file.write_text(file.read_text().replace("[north, south, east]", "[north, south, east, west]"))
+    assert cli("register")[0] == 1
+    code, out, _ = cli("admin", "amend", "clinic", "--reason", "a fourth ward has opened")
+    assert (code, out) == (0, "amend: clinic is registered as its file declares it now\n")
+    assert cli("register")[0] == 0
+    words = place.reader.entries()[-1].words
+    assert "a fourth ward has opened" in words
