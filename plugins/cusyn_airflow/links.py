@@ -15,11 +15,11 @@ PAGES = "/privacy-budget"
 
 
 class ChargeLink(BaseOperatorLink):
-    """Leads from a task to the ledger page of the charge it worked on."""
+    """Leads from a task to the ledger page of its charge; before there is one, to all pools."""
 
     name = "Budget charge"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
         """Return the charge's page; Airflow asks right after the task has run, and keeps it."""
         charge_id = getattr(operator, "charge_id", None)
-        return f"{PAGES}/charges/{charge_id}" if charge_id else PAGES
+        return f"{PAGES}/charges/{charge_id}" if charge_id else f"{PAGES}/"
