@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from include.accounting import ONE, AdaptiveBlock, ExponentialMechanism, Gaussian
-from include.synthesis import MECHANISM_NAMES, SynthesisTask, TaskError, cost_of, synthesizer
+from include.synthesis import (
+    MECHANISM_NAMES,
+    NoisyMarginal,
+    SynthesisTask,
+    TaskError,
+    cost_of,
+    synthesizer,
+)
 from include.synthesis.mechanisms.mwem_pgm import reduced_rounds
 from tests.synthesis.check_synthesizer import CHECKS, DOMAIN, NETWORKS, make_table, make_task
-from tests.synthesis.tables import Journal
+from tests.synthesis.tables import CountsTable, Journal
 
 
 @pytest.mark.parametrize("name", MECHANISM_NAMES)
@@ -134,3 +144,92 @@ def test_predictions_warn_before_anything_is_spent() -> None:
     assert not roomy.warnings
     unknown = synthesizer("mwem_pgm").plan(make_task(expected_rows=None), ONE, 9)
     assert unknown.predictions[0].expected_tv is None
+
+
+@pytest.mark.parametrize("name", ["mwem_pgm", "aim"])
+def test_a_weighted_workload_draws_rounds_to_the_heavy_marginal(name: str) -> None:
+    """Of two equally wrong marginals the one of a thousandfold weight is selected."""
+    domain = {"a": 2, "b": 2, "c": 2, "d": 2}
+    rng = np.random.default_rng(0)
+    a, c = rng.integers(0, 2, (2, 5000))
+    table = CountsTable(np.stack([a, a, c, c], axis=1), domain)
+    workload = [{"columns": ["a", "b"], "weight": 1000}, (["c", "d"], 1)]
+    task = SynthesisTask.build(domain, workload=workload, options={"rounds": 1})
+    mechanism = synthesizer(name)
+    plan = mechanism.plan(task, ONE, 9)
+    heavy = 0
+    for _ in range(5):
+        transcript = mechanism.measure(table, plan, Journal())
+        selected = [m.clique for m in transcript.marginals if m.label == "selected"]
+        heavy += selected[0] == ("a", "b")
+    assert heavy == 5
+
+
+@pytest.mark.parametrize("name", ["mwem_pgm", "aim"])
+def test_interest_queries_of_four_columns(name: str) -> None:
+    query = ["a", "b", "c", "d"]
+    plan = synthesizer(name).plan(make_task(interest=[query]), 10 * ONE, 9)
+    table = make_table()
+    model = synthesizer(name).fit(synthesizer(name).measure(table, plan, Journal()), plan)
+    with table.spending():
+        exact = table.counts(tuple(query))
+    assert np.abs(model.marginal(query) / model.total - exact / exact.sum()).sum() / 2 < 0.03
+
+
+def test_aim_without_candidates_measures_its_query() -> None:
+    task = SynthesisTask.build({"only": 4}, interest=[["only"]])
+    plan = synthesizer("aim").plan(task, ONE, 9)
+    table = CountsTable(np.zeros((10, 1)), {"only": 4})
+    transcript = synthesizer("aim").measure(table, plan, Journal())
+    assert [turn.purpose for turn in transcript.rounds] == ["one-way", "interest"]
+
+
+@pytest.mark.slow
+def test_private_pgm_fits_the_same_release() -> None:
+    """The reference engine as estimator: the same transcript gives nearly the same marginals."""
+    mechanism = synthesizer("mwem_pgm")
+    ours = mechanism.plan(make_task(options={"rounds": 2}), ONE, 9)
+    theirs = mechanism.plan(make_task(options={"rounds": 2, "estimator": "private_pgm"}), ONE, 9)
+    assert ours.cost == theirs.cost
+    transcript = mechanism.measure(make_table(), theirs, Journal())
+    reference = mechanism.fit(transcript, theirs)
+    same = replace(transcript, plan_digest=ours.digest)
+    model = mechanism.fit(same, ours)
+    for clique in make_task().interest:
+        gap = np.abs(model.marginal(clique) - reference.marginal(clique)).sum() / 2
+        assert gap / model.total < 0.01
+
+
+@pytest.mark.parametrize("depth", [5, 15, 2000])
+def test_the_estimated_risk_of_a_fit_is_its_distance_from_the_truth(depth: int) -> None:
+    """Without seeing the truth, over noise draws, for shallow fits and deep ones."""
+    from include.synthesis.fitting import Effort, Fitter
+
+    domain = {"a": 20, "b": 5, "c": 3}
+    pairs = list(itertools.combinations(domain, 2))
+    shares = {name: np.linspace(1, 8, cells) for name, cells in domain.items()}
+    truth = {(a, b): np.outer(shares[a], shares[b]).ravel() for a, b in pairs}
+    noise = np.random.default_rng(0)
+    sigma, effort = 12.0, Effort(depth, 0.01 if depth == 2000 else 0.0)
+    estimated, actual = [], []
+    for _ in range(8):
+        fitter = Fitter(domain, 80, "numpy")
+        for pair, table in truth.items():
+            table *= 1000 / table.sum()
+            values = np.rint(table + noise.normal(0, sigma, table.size)).astype(int)
+            fitter.add([NoisyMarginal(pair, sigma, tuple(values.tolist()), "interest")])
+        model = fitter.fit(effort)
+        cells = sum(table.size for table in truth.values())
+        estimated.append(fitter._risk(model, effort, fitter._probes()) - cells)
+        gaps = [(model.marginal(pair) - table) / sigma for pair, table in truth.items()]
+        actual.append(sum(float(gap @ gap) for gap in gaps))
+    assert np.mean(estimated) == pytest.approx(np.mean(actual), rel=0.25)
+
+
+def test_a_clear_table_is_fitted_to_the_end() -> None:
+    from include.synthesis.fitting import FINAL, Fitter
+
+    fitter = Fitter({"a": 3, "b": 2}, 80, "numpy")
+    fitter.add([NoisyMarginal(("a", "b"), 1.0, (900, 20, 500, 70, 3, 10), "interest")])
+    released = fitter.fit_for_release().marginal(("a", "b"))
+    assert np.array_equal(released, fitter.fit(FINAL).marginal(("a", "b")))
