@@ -27,6 +27,10 @@ $(VENV)/.dev: $(VENV)/.product requirements-test.txt requirements-lint.txt requi
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps -r requirements-oracle.txt
 	@touch $@
 
+$(VENV)/.browser: $(VENV)/.dev requirements-browser.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements-browser.txt
+	@touch $@
+
 setup: $(VENV)/.product  ## create .venv from the pinned requirements
 
 setup-dev: $(VENV)/.dev  ## the same, with the tools of test and lint
@@ -43,7 +47,7 @@ up: setup  ## the Airflow UI on http://127.0.0.1:8080 with the demo loaded
 test: setup-dev  ## the tests (a few minutes)
 	@$(BIN)/python -m pytest -m "not slow"
 
-test-all: setup-dev  ## the tests and the slow suites: statistical, concurrency, browser
+test-all: setup-dev $(VENV)/.browser  ## the tests and the slow suites: statistical, concurrency, browser
 	@$(BIN)/python -m pytest
 
 lint: setup-dev  ## ruff, mypy strict on include/, direction of imports
@@ -65,7 +69,7 @@ bench-scale: setup-dev  ## a release of five million rows, CPU by stage
 	@$(BIN)/python -m benchmarks.scale
 
 lock: $(BIN)/uv  ## compile the short requirements*.in into complete pins for 3.11 and 3.12
-	@for f in requirements requirements-demo requirements-test requirements-lint; do \
+	@for f in requirements requirements-demo requirements-test requirements-lint requirements-browser; do \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header $$f.in -o $$f.txt; done
 
 clean: demo-reset  ## also remove the environment
