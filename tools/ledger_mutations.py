@@ -3,8 +3,7 @@
     python -m tools.ledger_mutations [--only WORD] [--database sqlite|postgres]
 
 Works on a copy of the project; the original is never touched. Prints a Markdown table (it stands in
-docs/ledger.md) and exits with 1 when a mutation survives. Where two guards cover each other the
-table says so, and removing both must fail.
+docs/ledger.md) and exits with 1 when a mutation survives.
 """
 
 from __future__ import annotations
@@ -328,27 +327,6 @@ MUTATIONS = [
         "PostgreSQL: an answer waits for the disk",
         (Edit(f"{BUDGET}/store/prepared.py", r"self\._driver\.execute\(_FLUSH\)", "pass"),),
         "test_crash",
-        "postgres",
-    ),
-    Mutation(
-        "I4",
-        "PostgreSQL: FOR UPDATE and the compare-and-set (either alone is enough)",
-        (
-            Edit(
-                f"{BUDGET}/store/locks.py",
-                r"\.with_for_update\(\s*of=CHARGE\s*\)",
-            ),
-            Edit(f"{BUDGET}/store/prepared.py", r"and_\(\*holds\)", "and_(True)"),
-            Edit(
-                f"{BUDGET}/store/locks.py",
-                r"_POOLS = (.*?)\.with_for_update\(of=POOL\)",
-                r"_POOLS = \1",
-            ),
-            Edit(
-                f"{BUDGET}/store/locks.py", r"HEAD\.c\.hash\)\.with_for_update\(\)", "HEAD.c.hash)"
-            ),
-        ),
-        "test_race",
         "postgres",
     ),
 ]

@@ -155,7 +155,7 @@ def _flat(took: list[float]) -> None:
 
 
 def test_many_small_debits_add_up_exactly_and_take_the_same_time(additive: World) -> None:
-    _flat(_postings(additive, 300))
+    _flat(_postings(additive, 200))
 
 
 @pytest.mark.slow

@@ -33,7 +33,7 @@ def _run(place: SqliteFiles | PostgresServer, examples: int, steps: int) -> None
 
 
 def test_the_ledger_does_what_the_model_does(place: SqliteFiles | PostgresServer) -> None:
-    _run(place, examples=8, steps=25)
+    _run(place, examples=6, steps=20)
 
 
 @pytest.mark.slow
