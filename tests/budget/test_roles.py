@@ -88,6 +88,17 @@ def test_the_rights_that_locking_needs_are_useless_for_writing(
         connection.execute(text(statement))
 
 
+def test_a_temporary_table_of_the_same_name_deceives_no_guard(logins: dict[str, Engine]) -> None:
+    """A guard runs as the owner; unless its search path says otherwise pg_temp comes first."""
+    forged = "INSERT INTO public.dp_entry VALUES (99, 'x', NULL, 'p', 'h', '{\"postings\"\\: []}')"
+    refusal = pytest.raises(exc.IntegrityError, match="follow the head")
+    with refusal, logins["writer"].begin() as connection:
+        connection.execute(text("CREATE TEMP TABLE dp_head (id int, seq bigint, hash text)"))
+        connection.execute(text("INSERT INTO pg_temp.dp_head VALUES (1, 98, 'p')"))
+        connection.execute(text("GRANT ALL ON pg_temp.dp_head TO PUBLIC"))
+        connection.execute(text(forged))
+
+
 def test_an_auditor_verifies_and_cannot_write(logins: dict[str, Engine]) -> None:
     World(logins["writer"]).published()
     assert verify(logins["auditor"]).ok

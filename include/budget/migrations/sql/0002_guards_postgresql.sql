@@ -1,5 +1,7 @@
 -- Guards of the ledger on PostgreSQL. Statements end with a line that holds `;;` alone.
 -- Functions run as the tables' owner: a writer needs no right on postings, balances or the head.
+-- @schema@ is the schema of the tables. pg_temp stands last by name: left out it would come first, and a
+-- writer's temporary table of the same name would be read instead.
 
 CREATE FUNCTION dp_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -16,7 +18,7 @@ BEGIN
 END $$
 ;;
 -- The journal is the only door: postings and balances move because an entry was written.
-CREATE FUNCTION dp_entry_post() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+CREATE FUNCTION dp_entry_post() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp AS $$
 DECLARE
   moves jsonb := NEW.body::jsonb -> 'postings';
 BEGIN
@@ -45,7 +47,7 @@ BEGIN
 END $$
 ;;
 -- Partitions compose in parallel only up to the cap of their population's pool.
-CREATE FUNCTION dp_claims_hold(entry bigint) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+CREATE FUNCTION dp_claims_hold(entry bigint) RETURNS void LANGUAGE plpgsql SET search_path = @schema@, pg_temp AS $$
 BEGIN
   IF NOT EXISTS (SELECT 1 FROM dp_claim) THEN
     RETURN;
@@ -70,7 +72,7 @@ END $$
 ;;
 CREATE TRIGGER dp_entry_post AFTER INSERT ON dp_entry FOR EACH ROW EXECUTE FUNCTION dp_entry_post()
 ;;
-CREATE FUNCTION dp_head_moves() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+CREATE FUNCTION dp_head_moves() RETURNS trigger LANGUAGE plpgsql SET search_path = @schema@, pg_temp AS $$
 BEGIN
   IF NEW.seq <> OLD.seq + 1 OR NEW.ledger_id <> OLD.ledger_id OR NEW.id <> OLD.id
      OR NOT EXISTS (SELECT 1 FROM dp_entry WHERE seq = NEW.seq AND hash = NEW.hash) THEN
@@ -82,7 +84,7 @@ END $$
 ;;
 CREATE TRIGGER dp_head_update BEFORE UPDATE ON dp_head FOR EACH ROW EXECUTE FUNCTION dp_head_moves()
 ;;
-CREATE FUNCTION dp_posting_comes() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+CREATE FUNCTION dp_posting_comes() RETURNS trigger LANGUAGE plpgsql SET search_path = @schema@, pg_temp AS $$
 BEGIN
   IF NOT EXISTS (SELECT 1 FROM dp_head WHERE seq + 1 = NEW.seq) THEN
     RAISE EXCEPTION 'dp_posting: postings come from journal entries only'
@@ -94,7 +96,7 @@ END $$
 CREATE TRIGGER dp_posting_insert BEFORE INSERT ON dp_posting FOR EACH ROW EXECUTE FUNCTION dp_posting_comes()
 ;;
 -- Pools: caps are for ever, spent never falls, balances move with the journal only.
-CREATE FUNCTION dp_pool_changes() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+CREATE FUNCTION dp_pool_changes() RETURNS trigger LANGUAGE plpgsql SET search_path = @schema@, pg_temp AS $$
 DECLARE
   refused text;
 BEGIN

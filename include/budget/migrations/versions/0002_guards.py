@@ -19,5 +19,9 @@ _SQL = Path(__file__).resolve().parents[1] / "sql"
 def upgrade() -> None:
     """Run the guards written for this database."""
     bind = op.get_bind().execution_options(no_parameters=True)  # a % is plpgsql's, no parameter
-    for statement in statements(_SQL / f"0002_guards_{bind.dialect.name}.sql"):
-        bind.exec_driver_sql(statement)
+    dialect = bind.dialect.name
+    schema = ""
+    if dialect == "postgresql":
+        schema = bind.exec_driver_sql("SELECT quote_ident(current_schema())").scalar_one()
+    for statement in statements(_SQL / f"0002_guards_{dialect}.sql"):
+        bind.exec_driver_sql(statement.replace("@schema@", schema))
