@@ -26,7 +26,11 @@ LOGINS = {
     "dp_ledger_admin": "CUSYN_LEDGER_ADMIN_PASSWORD",
     "dp_ledger_auditor": "CUSYN_LEDGER_AUDITOR_PASSWORD",
 }
-UI_USERS = {"admin": "CUSYN_UI_ADMIN_PASSWORD", "viewer": "CUSYN_UI_VIEWER_PASSWORD"}
+UI_USERS = {
+    "admin": "CUSYN_UI_ADMIN_PASSWORD",
+    "approver": "CUSYN_UI_APPROVER_PASSWORD",
+    "viewer": "CUSYN_UI_VIEWER_PASSWORD",
+}
 LEDGER_TABLES = r"dp\_%"
 
 

@@ -8,7 +8,8 @@ volumes and restarts.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from tests.compose.stack import AIRFLOW, Stack, running
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 DAG = "release__happiness_by_wave"
+REVIEWED = "release__happiness_reviewed"
+SCHEDULED = "scheduled__2006-12-31T00:00:00+00:00"  # the newest of the demo's waves
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +66,7 @@ def test_airflow_reports_itself_healthy_and_parses_every_dag(stack: Stack) -> No
     for part in ("metadatabase", "scheduler", "dag_processor"):
         assert health[part]["status"] == "healthy", part
     dags = {dag["dag_id"] for dag in stack.api("GET", "/api/v2/dags", token=token)["dags"]}
-    assert {DAG, "manual_release"} <= dags
+    assert {DAG, REVIEWED, "manual_release"} <= dags
     assert stack.api("GET", "/api/v2/importErrors", token=token)["import_errors"] == []
 
 
@@ -102,7 +105,7 @@ def test_a_release_asked_for_over_rest_is_paid_for_and_published_to_the_store(
 
 def test_the_schedule_releases_the_newest_wave_by_itself(stack: Stack, tmp_path: Path) -> None:
     """Unpausing the DAG made its newest past date due."""
-    assert stack.wait_for_run(DAG, "scheduled__2006-12-31T00:00:00+00:00", 900) == "success"
+    assert stack.wait_for_run(DAG, SCHEDULED, 900) == "success"
     charge = charges(stack)["2006-12-31"]
     assert (charge["state"], charge["actor"]) == ("published", "scheduler")
     assert (download(stack, "2006-12-31", tmp_path) / "datapackage.json").exists()
@@ -132,6 +135,22 @@ def test_what_the_form_releases_goes_to_the_store_as_well(stack: Stack, tmp_path
     assert stack.wait_for_run("manual_release", run["dag_run_id"], 900) == "success"
     assert charges(stack)["2002-by-hand"]["state"] == "published"
     assert (download(stack, "2002-by-hand", tmp_path) / "datapackage.json").exists()
+
+
+def test_a_release_waits_for_a_second_person_and_needs_no_triggerer(stack: Stack) -> None:
+    """Unpausing makes its newest wave due; asked for by the schedule, anybody else may approve."""
+    stack.api("PATCH", f"/api/v2/dags/{REVIEWED}", {"is_paused": False}, stack.token())
+    run_id = SCHEDULED
+    until(lambda: run_id in runs(stack, REVIEWED))
+    task = f"/api/v2/dags/{REVIEWED}/dagRuns/{quote(run_id)}/taskInstances/approve"
+    until(lambda: stack.api("GET", task, token=stack.token())["state"] == "awaiting_input")
+    answer = {"chosen_options": ["Approve"], "params_input": {}}
+    with pytest.raises(AssertionError, match="403"):
+        stack.api("PATCH", f"{task}/-1/hitlDetails", answer, stack.token("viewer"))
+    stack.api("PATCH", f"{task}/-1/hitlDetails", answer, stack.token("approver"))
+    assert stack.wait_for_run(REVIEWED, run_id, 900) == "success"
+    (charge,) = [one for one in every_charge(stack) if one["release"] == "happiness_reviewed"]
+    assert (charge["period"], charge["state"]) == ("2006-12-31", "published")
 
 
 def test_the_budget_pages_need_a_login_and_show_what_was_spent(stack: Stack) -> None:
@@ -236,6 +255,19 @@ def release(stack: Stack, wave: str, user: str = "admin") -> str:
     return stack.wait_for_run(DAG, run["dag_run_id"], 900)
 
 
+def runs(stack: Stack, dag_id: str) -> dict[str, dict[str, Any]]:
+    """The runs of a DAG, by their ids."""
+    found = stack.api("GET", f"/api/v2/dags/{dag_id}/dagRuns", token=stack.token())["dag_runs"]
+    return {run["dag_run_id"]: run for run in found}
+
+
+def until(holds: Callable[[], bool], seconds: float = 900) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(1)
+
+
 def clear(stack: Stack, wave: str) -> str:
     """Clear a whole run, as a person does in the UI, and wait until it has run again."""
     run_id = run_of(stack, wave)
@@ -245,9 +277,9 @@ def clear(stack: Stack, wave: str) -> str:
 
 
 def run_of(stack: Stack, wave: str) -> str:
-    runs = stack.api("GET", f"/api/v2/dags/{DAG}/dagRuns", token=stack.token())["dag_runs"]
-    (run,) = [run for run in runs if run["logical_date"].startswith(wave)]
-    return str(run["dag_run_id"])
+    dates = {name: str(run["logical_date"]) for name, run in runs(stack, DAG).items()}
+    (run_id,) = [name for name, date in dates.items() if date.startswith(wave)]
+    return run_id
 
 
 def tries(stack: Stack, wave: str, task: str) -> int:
@@ -256,9 +288,13 @@ def tries(stack: Stack, wave: str, task: str) -> int:
 
 
 def charges(stack: Stack) -> dict[str, dict[str, Any]]:
-    """Every charge, by its period."""
-    found = json.loads(stack.command_line("auditor", "charges", "--json").stdout)
+    """The charges of the release that needs no approval, and of the form, by their period."""
+    found = [one for one in every_charge(stack) if one["release"] != "happiness_reviewed"]
     return {charge["period"]: charge for charge in found}
+
+
+def every_charge(stack: Stack) -> list[dict[str, Any]]:
+    return list(json.loads(stack.command_line("auditor", "charges", "--json").stdout))
 
 
 def pools(stack: Stack) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from tests.compose.composefile import EXAMPLE, FILE, compose, documented, optional
+from tools.prepare_database import UI_USERS
 
 AIRFLOW_SERVICES = ("init", "api-server", "scheduler", "dag-processor")
 COMMAND_LINES = ("steward", "auditor")
@@ -112,6 +113,15 @@ def test_the_command_lines_log_in_as_admin_and_auditor_and_never_start_by_themse
         assert urlsplit(services[name]["environment"]["CUSYN_LEDGER_URL"]).username == login
         assert services[name]["profiles"] == ["tools"]
         assert not {"AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"} & set(services[name]["environment"])
+
+
+def test_every_user_of_the_ui_gets_a_password_and_two_may_approve(services: Services) -> None:
+    """Airflow would print a password that it had to invent; approving needs a second person."""
+    listed = services["init"]["environment"]["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS"]
+    roles = dict(user.split(":") for user in listed.split(","))
+    assert set(roles) == set(UI_USERS)
+    assert set(UI_USERS.values()) <= set(services["init"]["environment"])
+    assert len([role for role in roles.values() if role in ("admin", "op")]) >= 2
 
 
 def test_only_init_holds_the_owner_and_the_superuser(services: Services) -> None:
