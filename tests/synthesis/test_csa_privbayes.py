@@ -288,7 +288,8 @@ def test_tables_inside_others_are_merged_and_lie_in_the_region_of_any_part() -> 
     tables = merged_tables(settings, nodes)
     assert tables == [("a", "b", "d"), ("b", "c"), ("e",)]
     assert table_weights(settings, nodes, tables, None) == [1, 0, 0]
-    assert table_weights(settings, nodes, tables, frozenset({"c"})) == [1, 1, 0]
+    assert table_weights(settings, nodes, tables, frozenset({"c"})) == [0, 1, 0]
+    assert table_weights(settings, nodes, tables, frozenset({"a"})) == [1, 0, 0]
     tagged = checked(also_sensitive=["e"])
     assert table_weights(tagged, nodes, tables, None) == [1, 0, 1]
 

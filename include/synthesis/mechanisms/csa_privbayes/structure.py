@@ -128,7 +128,9 @@ def table_weights(
     marks = []
     for table in tables:
         inside = [pair for pair in nodes if {pair[0], *pair[1]} <= set(table)]
-        marks.append(int(any(_in_region_a(settings, pair, near) for pair in inside)))
+        # The histogram of S alone lies inside every table with S: it must not decide for them.
+        own = [pair for pair in inside if pair[1] or len(table) == 1 or near is None]
+        marks.append(int(any(_in_region_a(settings, pair, near) for pair in own)))
     return marks
 
 
