@@ -37,7 +37,7 @@ DEPTHS = (15, 20, 30, 40, 60, 100, 200)
 """Descent steps after which a fit to swamped measurements may stop."""
 SWAMPED_TV = 0.2
 """Where noise moves less than this share of the rows in the mean measurement, fit to the end."""
-MOST_PROBED_MB = 1.0
+MOST_PROBED_MB = 2.0
 """For larger models probing takes long."""
 PROBES = 2
 PROBE = 0.2  # length of a probe in noise scales: small against the noise, large against rounding
