@@ -6,14 +6,22 @@ fault the audit can see.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import pytest
 
-from include.accounting import ONE
+from include.accounting import (
+    ONE,
+    DiscreteLaplace,
+    Event,
+    ExponentialMechanism,
+    Gaussian,
+    epsilon_from_rho,
+)
 from include.synthesis import Plan, Transcript, synthesizer
-from tests.audit.inputs import PAIRS, Pair, rows, task_of
+from include.synthesis.spending import OpenRound, SpendingSession
+from tests.audit.inputs import DOMAIN, PAIRS, Pair, plus, rows, task_of
 from tests.audit.measured_loss import Features, certain_loss
 from tests.audit.mutants import MUTANTS, broken
 from tests.synthesis.tables import CountsTable, Journal
@@ -151,6 +159,65 @@ def test_no_mechanism_is_seen_to_lose_more_than_it_claims(
     configuration: str, runs: int, pair: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert lost(monkeypatch, None, configuration, PAIRS[pair], runs=runs) <= EPSILON
+
+
+def draw(codes: np.ndarray, event: Event, ask: Callable[[OpenRound], Features]) -> Features:
+    """Call one primitive once, under one event."""
+    session = SpendingSession(CountsTable(codes, DOMAIN), Journal(), event.rho)
+    with session.round("audit", [event]) as turn:
+        return ask(turn)
+
+
+# x lies with s twice where once is expected, y never: a row of ones moves both scores by nearly 2,
+# one up and one down.
+BALANCED = rows(
+    (9702, (0, 0, 0)), (2, (1, 1, 0)), (98, (1, 0, 0)), (98, (0, 1, 0)), (100, (0, 0, 1))
+)
+PRIMITIVES: dict[str, tuple[Event, Pair, Callable[[OpenRound], Features], float, float]] = {
+    "discrete Laplace": (
+        DiscreteLaplace(1.0),
+        PAIRS["empty"],
+        lambda turn: tuple(v >= 1 for v in turn.measure_laplace(("s", "x"), "audit").counts),
+        0.7,
+        1.0,
+    ),
+    "discrete Gaussian": (
+        Gaussian(1.0),
+        PAIRS["empty"],
+        lambda turn: tuple(v >= 2 for v in turn.measure(("s", "x"), "audit").counts),
+        0.7,
+        epsilon_from_rho(ONE // 2, 9) / ONE,
+    ),
+    "selection of parents": (
+        ExponentialMechanism(1.0),
+        plus(BALANCED, 1, 1, 1),
+        lambda turn: (turn.select_node([("x", ("s",)), ("y", ("s",))]),),
+        0.2,
+        1.0,
+    ),
+    "selection of the root": (
+        ExponentialMechanism(1.0),
+        plus(BALANCED, 1, 1, 1),
+        lambda turn: (turn.select_root(("x", "s", "y")),),
+        0.0,
+        1.0,
+    ),
+    "selection of a marginal": (
+        ExponentialMechanism(1.0),
+        PAIRS["empty"],
+        lambda turn: (turn.select([("s",), ("x", "y")], CLOSE_MODELS, [0.0, 0.0], [1.0, 1.0]),),
+        0.15,
+        1.0,
+    ),
+}
+CLOSE_MODELS = [np.array([0.0, 1.0]), np.zeros(4)]  # the row makes one right and the other wrong
+
+
+@pytest.mark.parametrize("primitive", PRIMITIVES)
+def test_no_primitive_is_seen_to_lose_more_than_its_event(primitive: str) -> None:
+    event, pair, ask, least, most = PRIMITIVES[primitive]
+    found = certain_loss(*([draw(codes, event, ask) for _ in range(4000)] for codes in pair), 1e-9)
+    assert least <= found <= most
 
 
 def test_the_audit_sees_most_of_what_is_really_lost(monkeypatch: pytest.MonkeyPatch) -> None:
