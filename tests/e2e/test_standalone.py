@@ -8,68 +8,33 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from tests.airflow import world
 from tests.airflow.rig import STAGES, Rig
 from tests.e2e.client import Client
+from tests.e2e.house import House, standing
 from tests.security import canary
-from tools import embedded
-from tools.up import Standalone
 
 pytestmark = pytest.mark.timeout(900)  # on a busy machine Airflow alone takes minutes to start
 
 RELEASE = "release__pets_by_year"
-USERS = "alice:op,bob:op,local:op,viewer:viewer"
-
-
-@dataclass
-class House:
-    """A running Airflow and the rig it works on."""
-
-    rig: Rig
-    airflow: Standalone
-    log: Path
-    users: dict[str, str]
-
-    def client(self, user: str) -> Client:
-        return Client(self.airflow.url, user, self.users[user])
 
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    root = tmp_path_factory.mktemp("house")
-    with pytest.MonkeyPatch.context() as patch:
-        settings = embedded.environment(root / "var", port=free_port())
-        database = Path(settings["AIRFLOW_HOME"]) / "airflow.db"
-        settings["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS"] = USERS
-        settings["AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL"] = "5"
-        for name, value in settings.items():
-            patch.setenv(name, value)
-        rig = Rig(root, patch, database)
-        settings |= rig.environment()
-        rig.declare(dataset={"privacy_unit": {"id_column": "keeper_id"}})
-        rig.release_file("torn", interest=[["animl"]])
-        world.write_source(rig.source, canary.rows())
-        log = root / "standalone.log"
-        airflow = Standalone(settings, log)
-        try:
-            assert airflow.wait_ready(), log.read_text(errors="replace")[-3000:]
-            rig.register()
-            yield House(rig, airflow, log, airflow.users())
-        finally:
-            airflow.stop()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        standing(tmp_path_factory.mktemp("house"), patch, declare) as made,
+    ):
+        yield made
 
 
-def free_port() -> int:
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def declare(rig: Rig) -> None:
+    rig.declare(dataset={"privacy_unit": {"id_column": "keeper_id"}})
+    rig.release_file("torn", interest=[["animl"]])
+    world.write_source(rig.source, canary.rows())
 
 
 def run(client: Client, dag_id: str, **body: object) -> tuple[str, str]:
