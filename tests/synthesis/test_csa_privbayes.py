@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -21,7 +22,7 @@ from include.accounting import (
     cost_in_currency,
 )
 from include.errors import CuSynError
-from include.synthesis import PlanError, SynthesisTask, TaskError, cost_of, synthesizer
+from include.synthesis import Plan, PlanError, SynthesisTask, TaskError, cost_of, synthesizer
 from include.synthesis.mechanisms.csa_privbayes import CsaPrivBayes, PrivBayes
 from include.synthesis.mechanisms.csa_privbayes.budget import divide_tables, short_epsilon
 from include.synthesis.mechanisms.csa_privbayes.consistency import (
@@ -249,6 +250,28 @@ def test_gaussian_tables_share_rho_by_their_weights() -> None:
 def test_short_epsilons_are_never_above(value: Fraction) -> None:
     short = Fraction(short_epsilon(value))
     assert value * (1 - Fraction(1, 10**8)) <= short <= value
+
+
+def test_a_network_that_noise_would_swamp_is_warned_of_before_spending() -> None:
+    """176 rows, 80 columns, epsilon 1; with as many rows as it asks for there is no warning."""
+    domain = {f"x{i}": 3 for i in range(79)} | {"d": 2}
+    for options in ({}, {"noise": "gaussian"}, {"force_sensitive_parent": True}):
+        asked = SynthesisTask.build(domain, options={"sensitive": "d"} | options, expected_rows=176)
+        plan = CsaPrivBayes().plan(asked, ONE, 9)
+        (warning,) = plan.warnings
+        assert "swamp every pair of columns: with about 176 rows" in warning
+        assert plan.predictions[0].expected_tv is not None
+        assert 0.1 < plan.predictions[0].expected_tv <= 1
+        assert json.loads(json.dumps(plan.to_dict())) == Plan.from_dict(plan.to_dict()).to_dict()
+    usable = int(
+        float(
+            CsaPrivBayes().plan(task(domain, public_rows=176), ONE, 9).predictions[0].usable_epsilon
+            or 0
+        )
+        * ONE
+    )
+    assert not CsaPrivBayes().plan(task(domain, public_rows=176), usable, 9).warnings
+    assert not CsaPrivBayes().plan(task(), ONE, 9).warnings
 
 
 # Structure, tables, regions.

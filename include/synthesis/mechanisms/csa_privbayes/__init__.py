@@ -13,6 +13,7 @@ from include.accounting import Cost, compose
 from include.synthesis.mechanisms.base import Policy, Synthesizer
 from include.synthesis.mechanisms.csa_privbayes import budget
 from include.synthesis.mechanisms.csa_privbayes.attribute import AttributeLoss, attribute_loss
+from include.synthesis.mechanisms.csa_privbayes.forecast import swamped
 from include.synthesis.mechanisms.csa_privbayes.policy import NetworkPolicy
 from include.synthesis.mechanisms.csa_privbayes.settings import (
     CSA_PRIVBAYES,
@@ -53,7 +54,7 @@ class PrivBayes(Synthesizer):
             parameters=parts,
             events=events,
             cost=compose(events),
-            predictions=(),
+            predictions=swamped(settings, parts, epsilon_pico),
         )
 
     def cost_of(self, task: SynthesisTask, delta_exponent: int) -> Callable[[int], Cost]:

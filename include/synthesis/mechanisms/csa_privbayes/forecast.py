@@ -1,0 +1,58 @@
+"""What noise will do to a network, said before anything is spent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from decimal import ROUND_UP, Context
+from fractions import Fraction
+from typing import Any
+
+from include.accounting import ONE
+from include.synthesis.mechanisms.csa_privbayes.settings import Settings
+from include.synthesis.noise import laplace_deviation, laplace_scale
+from include.synthesis.plan import Prediction, noise_tv
+
+
+def swamped(
+    settings: Settings, parts: Mapping[str, Any], epsilon_pico: int
+) -> tuple[Prediction, ...]:
+    """Warn where no two columns can be measured together usefully: all would be drawn alone.
+
+    Args:
+        settings: The checked task.
+        parts: The plan's parameters.
+        epsilon_pico: Granted epsilon in units of 1e-12.
+
+    Returns:
+        The smallest pair of columns with a warning; nothing where it is useful, or where no public
+        row count is known.
+
+    Privacy: ledger only.
+    """
+    domain = settings.task.domain
+    rows = settings.public_rows or settings.task.expected_rows
+    if rows is None:
+        return ()
+    useful = rows * float(parts["useful_cells_per_row"])
+    pair = tuple(sorted(domain, key=domain.__getitem__)[:2])
+    cells = settings.task.cells(pair)
+    if cells <= useful:
+        return ()
+    tables, rows_a_unit = len(domain), settings.task.max_rows
+    pure = parts["block_epsilon_pico"]
+    if pure is None:
+        rho = Fraction(parts["block_rho_pico"], ONE)
+        sigma = rows_a_unit * math.sqrt(tables / (2 * float(rho)))
+    else:
+        sigma = laplace_deviation(laplace_scale(pure / ONE / tables, rows_a_unit))
+    needed = Context(prec=2, rounding=ROUND_UP).create_decimal(epsilon_pico / ONE * cells / useful)
+    usable = format(needed.normalize(), "f")
+    warning = (
+        f"Noise will swamp every pair of columns: with about {rows} rows a table of up to "
+        f"{useful:.3g} cells is useful and the smallest pair has {cells}"
+        + (". " if settings.forced else ", so columns would be drawn without any relation. ")
+        + f"It becomes useful at about epsilon {usable}, or with fewer or coarser columns."
+    )
+    tv = noise_tv(sigma, cells, rows)
+    return (Prediction(pair, cells, sigma, tv, usable, warning),)
