@@ -56,6 +56,9 @@ def _text(found: DryRun) -> str:
     if planned.predictions:
         header = ["interest query", "cells", "noise", "expected error", "usable from epsilon"]
         lines += ["", table(header, map(_prediction, planned.predictions), empty="")]
+    if found.workload_error is not None:
+        error = f"{found.workload_error:.1%}"
+        lines += ["", f"In a rehearsal on made-up rows the workload's mean error was {error}."]
     lines += ["", *planned.warnings] if planned.warnings else []
     return "\n".join(lines)
 

@@ -92,7 +92,7 @@ def _columns(release: ReleaseConfig, dataset: DatasetConfig) -> Iterator[str]:
     modelled = release_columns(release, dataset)
     queries = [("interest", query) for query in release.interest]
     if not isinstance(release.workload, str):
-        queries += [("workload", query) for query in release.workload]
+        queries += [("workload", query.columns) for query in release.workload]
     for key, query in queries:
         for name in query:
             if name not in modelled:

@@ -184,6 +184,7 @@ class DatasetConfig(ConfigModel):
     partition_columns: tuple[ColumnName, ...] = ()
     constraints: tuple[Constraint, ...] = ()
     strict: bool = False
+    reuse: Literal["off", "dataset"] = "off"  # may a release draw on earlier ones of its snapshot
     public_data: bool = False  # public or consented: exact figures may be computed, unregistered
     expected_rows: int | None = Field(default=None, ge=1)
     expectations: Annotated[tuple[ExpectationConfig, ...], BeforeValidator(_own)] = ()

@@ -199,7 +199,24 @@ def _workload(value: Any) -> Any:
         fault(
             f"unknown workload {quoted(value)}; use 'all 2-way', 'all 3-way' or a list of columns"
         )
-    return tuple(tuple(_query(query)) for query in value) if isinstance(value, list) else value
+    return tuple(map(_workload_query, value)) if isinstance(value, list) else value
+
+
+def _workload_query(item: Any) -> Any:
+    """Read one marginal of a workload: a list of columns, or a block with columns and a weight."""
+    if isinstance(item, dict):
+        return {**item, "columns": _query(item.get("columns"))}
+    return {"columns": _query(item)}
+
+
+class WorkloadQuery(ConfigModel):
+    """One marginal of a workload and how much it counts beside the others.
+
+    Privacy: ledger only.
+    """
+
+    columns: tuple[ColumnName, ...]
+    weight: float = Field(default=1.0, ge=1e-6, le=1e6)
 
 
 GATE_SHARES = ("max_interest_distance_tv", "max_interest_bound95_tv", "max_measured_distance_tv")
@@ -240,7 +257,7 @@ class ReleaseConfig(ConfigModel):
     accept_at_least: Amount | None = None
     delta: Delta | None = None
     interest: Annotated[Queries, BeforeValidator(_interest)] = ()
-    workload: Annotated[str | Queries, BeforeValidator(_workload)] = "all 2-way"
+    workload: Annotated[str | tuple[WorkloadQuery, ...], BeforeValidator(_workload)] = "all 2-way"
     options: dict[str, int | float | str | bool] = Field(default_factory=dict)
     columns: tuple[ColumnName, ...] | None = None
     rows: int | None = Field(default=None, ge=1, le=100_000_000)

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from include.accounting import Accounting, Cost, cost_in_currency, format_amount
 from include.settings import Settings
+from include.stages.rehearsal import expected_workload_error
 from include.stages.run import ReleaseRun
 from include.stages.task import delta_exponent_of, synthesis_task
 
 if TYPE_CHECKING:
+    from include.budget.models import Charge
     from include.budget.reader import Pool
     from include.synthesis.plan import Plan
 
@@ -47,6 +49,7 @@ class DryRun:
     run: ReleaseRun
     plan: Plan
     prices: tuple[PoolPrice, ...]
+    workload_error: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the dry run in JSON types."""
@@ -54,6 +57,7 @@ class DryRun:
             "plan": self.plan.to_dict(),
             "costs": [asdict(price) for price in self.prices],
             "warnings": list(self.plan.warnings),
+            "expected_workload_error": self.workload_error,
         }
 
 
@@ -98,7 +102,22 @@ def dry_run(run: ReleaseRun, pools: list[Pool]) -> DryRun:
     mechanism = synthesizer(run.release.mechanism)
     planned = mechanism.plan(synthesis_task(run), run.release.epsilon_pico, delta)
     mine = [pool for pool in pools if charges_pool(pool, run)]
-    return DryRun(run, planned, tuple(_price(pool, planned.cost, delta) for pool in mine))
+    prices = tuple(_price(pool, planned.cost, delta) for pool in mine)
+    return DryRun(run, planned, prices, expected_workload_error(planned))
+
+
+def warnings_of(run: ReleaseRun, charge: Charge) -> tuple[str, ...]:
+    """Return what the plan of a fresh reservation warns of, before anything is spent.
+
+    Privacy: ledger only.
+    """
+    from include.synthesis import synthesizer
+
+    if charge.state != "reserved":
+        return ()
+    mechanism = synthesizer(charge.mechanism)
+    task, delta = synthesis_task(run), delta_exponent_of(run)
+    return mechanism.plan(task, charge.granted_pico, delta).warnings
 
 
 def charges_pool(pool: Pool, run: ReleaseRun) -> bool:

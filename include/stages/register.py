@@ -66,4 +66,5 @@ def _register_dataset(ledger: Ledger, dataset: DatasetConfig, actor: str) -> Non
         },
         schema_digest=Schema.from_config(dataset).digest,
         actor=actor,
+        reuse=dataset.reuse,
     )

@@ -99,7 +99,7 @@ def synthesize(run: ReleaseRun, place: Workplace) -> Synthesized:
     else:
         transcript = sealed_transcript(charge, desk)
     if not desk.table.exists():
-        _make_table(run, plan, transcript, desk)
+        _make_table(run, place, plan, transcript, desk)
     cost = format_amount(plan.cost.rho_pico)
     words = (
         f"charge {charge.charge_id} spent rho {cost} on {len(transcript.rounds)} rounds of "
@@ -153,6 +153,7 @@ def _plan(run: ReleaseRun, charge: Charge) -> Plan:
 def _measure(
     run: ReleaseRun, place: Workplace, charge: Charge, plan: Plan, desk: Desk
 ) -> Transcript:
+    from include.stages.reuse import earlier_transcripts
     from include.synthesis import synthesizer
 
     if charge.snapshot_id is None:
@@ -160,7 +161,11 @@ def _measure(
     opened, resume_from = _open_or_resume(run, place, charge, plan, desk)
     table = protect(place.settings, charge.snapshot_id, schema_of(run), run.dataset)
     transcript = synthesizer(plan.mechanism).measure(
-        table, plan, JournalledRounds(place.ledger, opened, desk), **resume_from
+        table,
+        plan,
+        JournalledRounds(place.ledger, opened, desk),
+        earlier=earlier_transcripts(run, place, charge, plan),
+        **resume_from,
     )
     desk.write(desk.transcript(transcript.digest), transcript.to_bytes())
     place.ledger.seal(opened, transcript.digest)
@@ -252,7 +257,9 @@ def _attempt(run: ReleaseRun, charge: Charge) -> str:
     return str(max(run.attempt, int(charge.attempt or 0) + 1))
 
 
-def _make_table(run: ReleaseRun, plan: Plan, transcript: Transcript, desk: Desk) -> None:
+def _make_table(
+    run: ReleaseRun, place: Workplace, plan: Plan, transcript: Transcript, desk: Desk
+) -> None:
     """Fit, sample and decode; a pure function of the transcript and public declarations."""
     import io
 
@@ -260,6 +267,7 @@ def _make_table(run: ReleaseRun, plan: Plan, transcript: Transcript, desk: Desk)
 
     from include.data.constraints import draw_possible
     from include.data.encode import decode
+    from include.stages.reuse import named_transcripts
     from include.synthesis import synthesizer
     from include.synthesis.errors import interest_errors
     from include.synthesis.plan import canonical_json
@@ -267,7 +275,8 @@ def _make_table(run: ReleaseRun, plan: Plan, transcript: Transcript, desk: Desk)
 
     mechanism = synthesizer(plan.mechanism)
     seed = bytes.fromhex(transcript.digest)
-    model = mechanism.fit(transcript, plan)
+    earlier = named_transcripts(run, place, transcript.earlier)
+    model = mechanism.fit(transcript, plan, earlier=earlier)
     rows = noisy_rows(transcript) if run.release.rows is None else run.release.rows
     schema, never = schema_of(run), run.dataset.constraints
 

@@ -44,7 +44,9 @@ def synthesis_task(run: ReleaseRun) -> SynthesisTask:
     workload = run.release.workload
     return SynthesisTask.build(
         schema_of(run).domain,
-        workload=workload if isinstance(workload, str) else [list(query) for query in workload],
+        workload=workload
+        if isinstance(workload, str)
+        else [query.model_dump() for query in workload],
         interest=run.release.interest,
         max_rows=run.dataset.max_rows,
         options=_options(run),

@@ -28,6 +28,7 @@ class BudgetEvalOperator(ReleaseOperator):
     def stage(self, run: ReleaseRun, place: Workplace, context: Context) -> dict[str, str]:
         """Ask the ledger; a second ask with the same key gets the first answer."""
         from include.stages.budget_eval import budget_eval
+        from include.stages.planning import warnings_of
         from include.stages.words import decision_words, room_left
 
         charge = budget_eval(run, place, loaded_snapshot(context))
@@ -36,4 +37,6 @@ class BudgetEvalOperator(ReleaseOperator):
         self.log.info("BudgetEval: %s", line)
         if charge.state == "denied":
             raise AirflowSkipException(line)
+        for warning in warnings_of(run, charge):
+            self.log.warning("BudgetEval: %s", warning)
         return {"charge_id": charge.charge_id, "decision": line}
