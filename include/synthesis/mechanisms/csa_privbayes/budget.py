@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from decimal import ROUND_DOWN, Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from include.accounting import (
@@ -22,7 +23,12 @@ from include.accounting import (
     Gaussian,
 )
 from include.synthesis.mechanisms.csa_privbayes.settings import Settings
-from include.synthesis.plan import granted_rho, selection_epsilon_within, sigma_within
+from include.synthesis.plan import (
+    MIN_EPSILON_PICO,
+    granted_rho,
+    selection_epsilon_within,
+    sigma_within,
+)
 
 _DIGITS = 9
 
@@ -46,9 +52,11 @@ def parameters(settings: Settings, epsilon_pico: int, delta_exponent: int) -> di
 
     Privacy: ledger only.
     """
-    rho = Fraction(granted_rho(epsilon_pico, delta_exponent), ONE)
-    divide = _gaussian if settings.gaussian else _laplace
-    found = divide(settings, rho if settings.gaussian else Fraction(epsilon_pico, ONE))
+    if settings.gaussian or epsilon_pico < MIN_EPSILON_PICO:  # the latter is refused in there
+        rho = Fraction(granted_rho(epsilon_pico, delta_exponent), ONE)
+        found = _gaussian(settings, rho)
+    else:
+        found = _laplace(settings, Fraction(epsilon_pico, ONE))
     return {"degree": settings.degree, "weight": str(settings.weight), **found}
 
 
@@ -138,15 +146,21 @@ def _tables(settings: Settings, cells_per_row: float) -> int:
 
 def _reference_rho(epsilon: Fraction, weight: Fraction, tables: int) -> Fraction:
     """Find the rho of so many tables that use up epsilon, at the dearest mix of regions."""
-
-    def spread(light: int) -> Fraction:
-        return (light * weight**2 + tables - light) / (light * weight + tables - light) ** 2
-
-    light = max(range(tables), key=spread) if weight < 1 else 0
+    light = _dearest_mix(weight, tables)
     unit = epsilon / (light * weight + tables - light)
     # Coarse fractions keep the exact sum quick; rounding up only makes the block dearer.
     heavy, low = _coarse(unit), _coarse(unit * weight)
     return (tables - light) * DiscreteLaplace(heavy).rho + light * DiscreteLaplace(low).rho
+
+
+@lru_cache(maxsize=256)
+def _dearest_mix(weight: Fraction, tables: int) -> int:
+    """Find how many tables of region A make the sum of squares largest for one epsilon in all."""
+
+    def spread(light: int) -> Fraction:
+        return (light * weight**2 + tables - light) / (light * weight + tables - light) ** 2
+
+    return max(range(tables), key=spread)
 
 
 def divide_tables(
