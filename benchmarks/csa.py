@@ -120,7 +120,8 @@ def main(arguments: list[str] | None = None) -> int:
     out.mkdir(parents=True, exist_ok=True)
     runs = out / "csa_runs.csv"
     done = {tuple(row[name] for name in FIELDS[:5]) for row in read_runs(runs)}
-    wanted = list(cells(args.quick, args.seeds or (2 if args.quick else 10)))
+    seeds = args.seeds or (2 if args.quick else 10)
+    wanted = list(cells(args.quick, seeds))
     for number, cell in enumerate(wanted, 1):
         if cell.key not in done:
             append(runs, run_cell(cell, codes, domain))
@@ -129,7 +130,7 @@ def main(arguments: list[str] | None = None) -> int:
     at = list(domain).index(SENSITIVE)
     facts = {
         "date": dt.datetime.now(dt.UTC).strftime("%Y-%m-%d"),
-        "command": "python -m benchmarks.csa" + (" --quick" if args.quick else ""),
+        "command": f"python -m benchmarks.csa{' --quick' if args.quick else ''} --seeds {seeds}",
         "versions": f"python {platform.python_version()}, "
         + ", ".join(f"{name} {version(name)}" for name in ("numpy", "opendp", "scikit-learn")),
         "sample": f"24,000 rows of Adult, sample seed {SAMPLE_SEED}, five-fold 80/20",
