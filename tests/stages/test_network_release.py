@@ -15,7 +15,7 @@ from include.stages.publish import publish
 from include.stages.quality_check import quality_check
 from include.stages.synthesize import synthesize
 from include.stages.validate import validate
-from tests.clinic import DATASET, RELEASE
+from tests.clinic import BUDGETS, DATASET, RELEASE
 
 NETWORK = (
     RELEASE.replace("mechanism: mwem_pgm", "mechanism: csa_privbayes")
@@ -61,6 +61,20 @@ def test_a_pure_release_is_paid_in_rho_published_and_states_the_attribute_level(
     assert 0 < float(told["ex_post_loss_S"]) <= float(told["a_priori_bound"]) <= 0.8
     assert "cannot be inferred" in told["not"]
     assert sound(verify_package(Path(published.uri)))
+
+
+def test_a_pool_of_epsilon_is_charged_the_pure_epsilon(monkeypatch, request):
+    """The dearest pure plan in rho fits an additive pool at its face value."""
+    additive = BUDGETS.replace('delta: "1e-9"', 'delta: "1e-9", accounting: epsilon')
+    monkeypatch.setattr("tests.clinic.BUDGETS", additive)
+    place, make_run = (request.getfixturevalue(name) for name in ("place", "make_run"))
+    write(place, NETWORK.replace('"0.4"', '"1"'))
+    charge, published = release(make_run(), place)
+    assert charge.granted_pico == 10**12
+    pure = statement(published)["parameters"]["epsilon_pure"]
+    spent = {pool.kind: pool.spent_pico for pool in place.reader.pools()}
+    assert spent["dataset"] == int(float(pure) * 10**12 + 0.5)
+    assert 10**12 - 10**6 <= spent["dataset"] <= 10**12
 
 
 def test_a_tag_in_the_schema_names_the_attribute(place, make_run):
