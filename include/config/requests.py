@@ -263,6 +263,7 @@ class ReleaseConfig(ConfigModel):
     rows: int | None = Field(default=None, ge=1, le=100_000_000)
     approval: Literal["auto", "required"] = "auto"
     publish: PublishConfig
+    supersedes: Identifier | None = None
     gate: Annotated[dict[str, bool | float], BeforeValidator(_gate)] = Field(default_factory=dict)
     title: str | None = None
     description: str | None = None

@@ -107,6 +107,7 @@ def release_facts(run: ReleaseRun, sealed_at: str) -> ReleaseFacts:
         created=sealed_at,
         title=run.release.title or "",
         description=run.release.description or "",
+        supersedes=run.release.supersedes,
     )
 
 

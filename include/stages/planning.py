@@ -51,6 +51,26 @@ class DryRun:
     prices: tuple[PoolPrice, ...]
     workload_error: float | None = None
 
+    @property
+    def lines(self) -> list[str]:
+        """The same in plain sentences, for a log."""
+        told = [
+            f"{one.pool} would be charged {one.currency} {one.cost}: "
+            + (f"it fits, {one.releases_left} times" if one.fits else "it does NOT fit")
+            for one in self.prices
+        ]
+        told += [
+            f"{' x '.join(query.clique)}: expected error {query.expected_tv:.1%}, usable from "
+            f"epsilon {query.usable_epsilon}"
+            for query in self.plan.predictions
+            if query.expected_tv is not None
+        ]
+        if self.workload_error is not None:
+            told.append(
+                f"in a rehearsal on made-up rows the workload erred {self.workload_error:.1%}"
+            )
+        return told + list(self.plan.warnings)
+
     def to_dict(self) -> dict[str, Any]:
         """Describe the dry run in JSON types."""
         return {

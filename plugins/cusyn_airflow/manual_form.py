@@ -70,6 +70,16 @@ def manual_params() -> dict[str, Param]:
             description='Options of the mechanism, e.g. {"rounds": 8, "interest_share": 0.6}; '
             "none are needed.",
         ),
+        "supersedes": Param(
+            None,
+            type=["null", "string"],
+            description="The id of a published release that this one replaces, if any.",
+        ),
+        "dry_run": Param(
+            False,
+            type="boolean",
+            description="Only say what it would cost and how exact it would be; spends nothing.",
+        ),
         "partition_column": Param(
             None, type=["null", "string"], description="Only rows where this column ..."
         ),

@@ -84,13 +84,22 @@ def read_release(request: dict[str, Any], config_dir: Path) -> ReleaseConfig:
     return for_period(release, str(request["period"]).strip())
 
 
+def is_dry_run(request: dict[str, Any]) -> bool:
+    """Tell whether a manual request only wants to know what it would cost.
+
+    Privacy: ledger only.
+    """
+    return bool(json.loads(request.get("form", {}).get("dry_run", "false")))
+
+
 def _filled_form(form: dict[str, str]) -> dict[str, Any]:
     """Read the form's JSON texts back and give the release its name, place and partition."""
     fields = {name: json.loads(text) for name, text in form.items()}
     column, value = fields.pop("partition_column"), fields.pop("partition_value")
     if column or value:
         fields["partition"] = {"column": column or "", "value": value or ""}
-    fields.pop("period")  # a fact of the run, not of the release
+    for fact_of_the_run in ("period", "dry_run"):
+        fields.pop(fact_of_the_run)
     return fields | {
         "release": f"manual_{fields['dataset']}",
         "publish": {"uri": load_settings().releases_uri},

@@ -229,6 +229,20 @@ def test_the_form_releases_once_a_period(rig: Rig) -> None:
     assert rig.charge().state == "published"
 
 
+def test_a_dry_run_says_the_cost_and_spends_nothing(
+    rig: Rig, capfd: pytest.CaptureFixture[str]
+) -> None:
+    rig.register()
+    form = {"dataset": "pets", "requester": "vets", "period": "spring", "dry_run": True}
+    run = rig.release(None, dag_id="manual_release", conf=form)
+    assert run.state == "success" and set(run.states().values()) == {"skipped"}
+    assert not rig.charges() and not (rig.root / "protected").exists()
+    said = capfd.readouterr()
+    assert "would be charged rho" in said.out + said.err
+    denied = rig.trigger("manual_release", None, user="mallory", conf=form).finish()
+    assert denied.state == "failed"
+
+
 def test_a_store_that_refuses_is_told_in_one_sentence_and_costs_nothing_more(
     rig: Rig, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -238,3 +238,13 @@ def test_an_expired_reservation_asks_for_a_new_run(place, make_run):
         budget_eval(run, place, charge.snapshot_id)
     again = budget_eval(make_run(run_id="run-2"), place, charge.snapshot_id)
     assert again.state == "reserved"
+
+
+def test_a_release_that_replaces_another_says_so_to_both_their_readers(place, make_run):
+    _, old = release(make_run(), place)
+    edit(place, "rows: 200", f"rows: 200\nsupersedes: {old.release_id}")
+    _, new = release(make_run(run_id="run-2", period="2002-12-31"), place)
+    manifest = json.loads((Path(new.uri) / "datapackage.json").read_text())
+    assert manifest["dp"]["lineage"]["supersedes"] == old.release_id
+    notices = [path.read_text() for path in Path(old.uri).parent.parent.rglob("*.json")]
+    assert any(f"Replaced by {new.release_id}" in notice for notice in notices)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from airflow.sdk.exceptions import AirflowSkipException
+
 from cusyn_airflow.operators.base import ReleaseOperator
+from cusyn_airflow.requests import is_dry_run
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -20,6 +23,8 @@ class LoadOperator(ReleaseOperator):
 
     def stage(self, run: ReleaseRun, place: Workplace, context: Context) -> dict[str, str]:
         """Take the snapshot, or name the one an earlier try was charged for."""
+        if is_dry_run(self.request):
+            self._rehearse(run, place)
         from cusyn_airflow.hooks.sources import s3_parameters, sql_parameters
         from include.stages.load import load
 
@@ -40,3 +45,13 @@ class LoadOperator(ReleaseOperator):
             snapshot_id,
         )
         return {"snapshot_id": snapshot_id}
+
+    def _rehearse(self, run: ReleaseRun, place: Workplace) -> None:
+        """Say what the request would cost and how exact it would be, and end the run there."""
+        from include.stages.planning import dry_run
+        from include.stages.run import authorise
+
+        authorise(run)
+        for line in dry_run(run, place.reader.pools()).lines:
+            self.log.info("dry run: %s", line)
+        raise AirflowSkipException("a dry run: nothing was read and nothing was spent.")
