@@ -32,7 +32,12 @@ events = st.one_of(
     st.builds(Gaussian, positive, st.integers(1, 30), st.text(max_size=5)),
     st.builds(ExponentialMechanism, epsilons, st.text(max_size=5)),
     st.builds(DiscreteLaplace, epsilons, st.text(max_size=5)),
-    st.builds(AdaptiveBlock, st.integers(1, 10**12), st.text(max_size=5)),
+    st.builds(
+        AdaptiveBlock,
+        st.integers(1, 10**12),
+        st.text(max_size=5),
+        st.none() | st.integers(1, 10**13),
+    ),
 )
 
 
@@ -74,7 +79,8 @@ def test_compose_is_exact_and_rounded_up_once(listed: list[Event]) -> None:
     assert exact <= cost.rho_pico < exact + 1
     assert compose(reversed(listed)) == cost
     assert (cost.epsilon_pure_pico is None) == any(
-        isinstance(e, Gaussian | AdaptiveBlock) for e in listed
+        isinstance(e, Gaussian) or (isinstance(e, AdaptiveBlock) and e.epsilon_pico is None)
+        for e in listed
     )
 
 
@@ -167,3 +173,13 @@ def test_epsilon_pool_covers_what_it_sums(parts: list[int], exponent: int) -> No
 def test_impossible_events_are_refused(record: dict[str, object]) -> None:
     with pytest.raises(EventError):
         event_from_dict(record)
+
+
+def test_a_block_of_pure_rounds_has_a_ceiling_in_both_currencies() -> None:
+    pure = AdaptiveBlock(10**9, "table", 7 * 10**11)
+    selection = ExponentialMechanism(0.25)
+    assert compose([pure, selection]) == Cost(10**9 + 7_812_500_000, 95 * 10**10)
+    assert compose([AdaptiveBlock(10**9), selection]).epsilon_pure_pico is None
+    for wrong in (0, -1, 1.0, True):
+        with pytest.raises(EventError, match="epsilon_pico"):
+            AdaptiveBlock(10**9, "", wrong)  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ from include.accounting import ONE, DiscreteLaplace, ExponentialMechanism, Gauss
 from include.data.errors import PrivateReadError
 from include.data.private import ProtectedTable
 from include.errors import CuSynError
-from include.synthesis import Transcript, noise, noisy_rows, synthesizer
+from include.synthesis import SpendingError, Transcript, noise, noisy_rows, synthesizer
 from include.synthesis.mechanisms.base import Policy, Step
+from include.synthesis.spending import SpendingSession
 from tests.audit.inputs import CONFIGURATIONS, DOMAIN, PAIRS, task_of
 from tests.synthesis.tables import CountsTable, Journal
 
@@ -143,6 +145,25 @@ def test_a_round_can_do_nothing_but_what_it_has_journalled(
     table = ProtectedTable.from_codes(PAIRS["xor"][0].astype(np.uint8), DOMAIN)
     with pytest.raises(CuSynError):
         mechanism.measure(table, plan, Journal())
+
+
+def test_a_pure_plan_admits_no_gaussian_and_no_more_epsilon_than_it_has() -> None:
+    """Even where rho would suffice."""
+    table = CountsTable(PAIRS["xor"][0], DOMAIN)
+    for events in (
+        [Gaussian(1000.0)],
+        [DiscreteLaplace(0.75)],
+        [DiscreteLaplace(0.25), ExponentialMechanism(0.5)],
+    ):
+        journal = Journal()
+        session = SpendingSession(table, journal, Fraction(100), pure_ceiling=Fraction(7, 10))
+        with pytest.raises(SpendingError, match="pure epsilon"), session.round("x", events):
+            pass
+        assert not journal.begun
+    session = SpendingSession(table, Journal(), Fraction(100), pure_ceiling=Fraction(7, 10))
+    session.burn([DiscreteLaplace(0.5)], 1)
+    with pytest.raises(SpendingError), session.round("x", [DiscreteLaplace(0.25)]):
+        pass
 
 
 def test_only_the_spending_module_opens_or_counts_a_table() -> None:
