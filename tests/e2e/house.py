@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -30,28 +28,16 @@ class House:
         airflow: the processes.
         log: what they print.
         users: each user's password.
-        environment: what the processes were started with.
     """
 
     rig: Rig
     airflow: Standalone
     log: Path
     users: dict[str, str]
-    environment: dict[str, str]
 
     def client(self, user: str = "alice") -> Client:
         """Log in over REST."""
         return Client(self.airflow.url, user, self.users[user])
-
-    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run a Python module beside the running Airflow, as a person with a shell does."""
-        return subprocess.run(
-            [sys.executable, "-m", *arguments],
-            env=self.airflow.environment | self.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
 
 
 @contextmanager
@@ -85,7 +71,7 @@ def standing(
     try:
         assert airflow.wait_ready(), log.read_text(errors="replace")[-3000:]
         rig.register()
-        yield House(rig, airflow, log, airflow.users(), settings)
+        yield House(rig, airflow, log, airflow.users())
     finally:
         airflow.stop()
 
