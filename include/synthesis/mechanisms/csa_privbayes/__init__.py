@@ -14,13 +14,9 @@ from include.synthesis.mechanisms.base import Policy, Synthesizer
 from include.synthesis.mechanisms.csa_privbayes import budget
 from include.synthesis.mechanisms.csa_privbayes.attribute import AttributeLoss, attribute_loss
 from include.synthesis.mechanisms.csa_privbayes.forecast import swamped
+from include.synthesis.mechanisms.csa_privbayes.options import CSA_PRIVBAYES, PRIVBAYES
 from include.synthesis.mechanisms.csa_privbayes.policy import NetworkPolicy
-from include.synthesis.mechanisms.csa_privbayes.settings import (
-    CSA_PRIVBAYES,
-    PRIVBAYES,
-    Settings,
-    read_settings,
-)
+from include.synthesis.mechanisms.csa_privbayes.settings import Settings, read_settings
 from include.synthesis.options import Option
 from include.synthesis.plan import Plan
 from include.synthesis.task import SynthesisTask
