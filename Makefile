@@ -7,7 +7,7 @@ export PYTHONPATH := $(CURDIR):$(CURDIR)/plugins
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-dev demo demo-reset up test test-all lint format lock clean \
-        bench-engine bench-ledger bench-scale
+        bench-engine bench-ledger bench-scale bench-csa
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -29,6 +29,10 @@ $(VENV)/.dev: $(VENV)/.product requirements-test.txt requirements-lint.txt requi
 
 $(VENV)/.browser: $(VENV)/.dev requirements-browser.txt
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements-browser.txt
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.dev requirements-bench.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements-bench.txt
 	@touch $@
 
 setup: $(VENV)/.product  ## create .venv from the pinned requirements
@@ -68,8 +72,11 @@ bench-ledger: setup-dev  ## the ledger against a bare INSERT, with 1 to 16 write
 bench-scale: setup-dev  ## a release of five million rows, CPU by stage
 	@$(BIN)/python -m benchmarks.scale
 
+bench-csa: $(VENV)/.bench  ## the CSAPrivBayes paper's figures on Adult, with a guarantee that holds
+	@$(BIN)/python -m benchmarks.csa --seeds 20
+
 lock: $(BIN)/uv  ## compile the short requirements*.in into complete pins for 3.11 and 3.12
-	@for f in requirements requirements-demo requirements-test requirements-lint requirements-browser; do \
+	@for f in requirements requirements-demo requirements-test requirements-lint requirements-bench requirements-browser; do \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header $$f.in -o $$f.txt; done
 
 clean: demo-reset  ## also remove the environment

@@ -167,6 +167,23 @@ class LedgerReader:
                 return None
             return queries.occupying(connection, release, period)
 
+    def dataset(self, name: str) -> dict[str, Any] | None:
+        """Read what is registered of a dataset: populations with bindings, schema digest, reuse."""
+        with reading(self.engine) as connection:
+            known = {row["name"]: row for row in queries.projection(connection, "dataset")}
+            links = list(queries.projection(connection, "dataset_population"))
+        if name not in known:
+            return None
+        return {
+            "schema_digest": known[name]["schema_digest"],
+            "reuse": known[name]["reuse"],
+            "populations": {
+                row["population"]: {"id_column": row["id_column"], "max_rows": row["max_rows"]}
+                for row in links
+                if row["dataset"] == name
+            },
+        }
+
     def populations_of(self, dataset: str) -> list[str]:
         """List the populations a registered dataset draws on."""
         with reading(self.engine) as connection:

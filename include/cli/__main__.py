@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 
@@ -65,7 +66,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except CuSynError as error:
         print(json.dumps({"error": str(error)}) if args.json else str(error), file=sys.stderr)
         return 1
-    print(json.dumps(answer.data, indent=1, ensure_ascii=False) if args.json else answer.text)
+    try:
+        print(json.dumps(answer.data, indent=1, ensure_ascii=False) if args.json else answer.text)
+        sys.stdout.flush()
+    except BrokenPipeError:  # `... | head` has read enough; what is left goes nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0 if answer.ok else 1
 
 

@@ -101,13 +101,20 @@ class FolderTarget(Target):
         path = self.folder / key
         with self._plain():
             path.parent.mkdir(parents=True, exist_ok=True)
-            with _locked(path.parent / ".lock"):
+            with _locked(self._lock_of(path)):
                 new = change(self._read(key))
                 if new is not None:
                     draft = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
                     self._write(draft, new)
                     self._rename(draft, path)
                     _sync_folder(path.parent)
+
+    def _lock_of(self, path: Path) -> Path:
+        """Return the lock of a file's folder; beside a package, since it is no part of one."""
+        folder = path.parent
+        if folder == self.folder:
+            return folder / ".lock"
+        return folder.with_name(f".{folder.name}.lock")
 
     def _abandon(self, prefix: str) -> None:
         stage = self._staged.pop(prefix, None)

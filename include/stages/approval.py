@@ -75,8 +75,9 @@ def require_approval(run: ReleaseRun, charge: Charge, desk: Desk) -> None:
 
     Privacy: ledger only.
     """
-    if run.release.approval == "required" and not desk.approval.exists():
+    asked = charge.parameters.get("approval", run.release.approval)
+    if "required" in (asked, run.release.approval) and not desk.approval.exists():
         raise NotApproved(
-            f"charge {charge.charge_id}: its release file asks for an approval and none is "
-            "recorded; answer the task approve first"
+            f"charge {charge.charge_id}: it was asked for with an approval and none is recorded; "
+            "answer the task approve first"
         )

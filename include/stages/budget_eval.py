@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from include.errors import CuSynError
+from include.stages.declared import require_registered
 from include.stages.run import ReleaseRun, Workplace, authorise
 from include.stages.task import budget_request, delta_exponent_of, synthesis_task
 
@@ -32,6 +33,7 @@ def budget_eval(run: ReleaseRun, place: Workplace, snapshot_id: str | None) -> C
     Raises:
         NotAllowed: the actor may not ask for this requester.
         PeriodMissing: the run names no period.
+        NotAsRegistered: the dataset's file differs from its registration.
         ReservationVoid: the run's reservation has expired.
         CuSynError: the ledger refused to consider the request; nothing was charged.
 
@@ -47,6 +49,7 @@ def budget_eval(run: ReleaseRun, place: Workplace, snapshot_id: str | None) -> C
             f"release {run.release.release}: this run has no date of its own; trigger it again "
             "with a logical date or fill in the field 'period'"
         )
+    require_registered(run, place)
     prices = cost_of(synthesis_task(run), run.release.mechanism, delta_exponent_of(run))
     charge = place.ledger.reserve(budget_request(run, snapshot_id), prices)
     if charge.state == "void":

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def open_ledger(settings: Settings, url: str) -> Ledger:
-    """Open the writer; it refuses to reserve where the newest exported checkpoint is unknown to it.
+    """Open the writer; it refuses to act where an exported checkpoint is unknown to it.
 
-    A ledger restored from a backup would otherwise sell the same budget twice.
+    A ledger restored from a backup would otherwise sell or measure the same budget twice.
 
     Args:
         settings: where checkpoints lie.
@@ -25,11 +25,11 @@ def open_ledger(settings: Settings, url: str) -> Ledger:
 
     Privacy: ledger only.
     """
-    from include.budget.anchors import guard, newest_checkpoint
+    from include.budget.anchors import exported_checkpoints, guard
     from include.budget.ledger import Ledger
     from include.budget.store import connect
 
-    return Ledger(connect(url), before_reserve=guard(newest_checkpoint(settings.checkpoints_dir)))
+    return Ledger(connect(url), guard=guard(exported_checkpoints(settings.checkpoints_dir)))
 
 
 def witness(place: Workplace) -> str:
@@ -38,13 +38,23 @@ def witness(place: Workplace) -> str:
     Returns:
         The name of the checkpoint's file.
 
+    Raises:
+        LedgerRewound: an exported checkpoint is unknown to the ledger; nothing was signed, because
+            a younger witness would hide the loss.
+
     Privacy: ledger only.
     """
+    from include.budget.anchors import exported_checkpoints, guard
     from include.budget.checkpoint import checkpoint, export_checkpoint
     from include.publishing.signing import load_signer
 
-    made = checkpoint(place.ledger.engine, load_signer(place.settings.keys_dir))
-    return export_checkpoint(made, place.settings.checkpoints_dir).name
+    folder = place.settings.checkpoints_dir
+    made = checkpoint(
+        place.ledger.engine,
+        load_signer(place.settings.keys_dir),
+        guard=guard(exported_checkpoints(folder)),
+    )
+    return export_checkpoint(made, folder).name
 
 
 def exported_anchors(settings: Settings) -> list[Anchor]:

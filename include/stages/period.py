@@ -57,10 +57,14 @@ def _fill(release: ReleaseConfig, template: str, period: str) -> str:
     names: dict[str, object] = {"period": period, "ds": period}
     with contextlib.suppress(ValueError):  # a template that needs the date then says so below
         names["logical_date"] = dt.datetime.fromisoformat(period)
+    environment = SandboxedEnvironment(undefined=StrictUndefined)
+    environment.globals.clear()  # no lipsum, no range: the value follows from the period alone
+    environment.filters.pop("random", None)
     try:
-        return SandboxedEnvironment(undefined=StrictUndefined).from_string(template).render(names)
-    except TemplateError as fault:
-        raise PeriodError(
-            f"release {release.release}: partition.value {template!r} cannot be filled in for "
-            f"period {period!r} ({fault}); use logical_date only with periods that are dates"
-        ) from None
+        return environment.from_string(template).render(names)
+    except Exception as fault:
+        why = str(fault) if isinstance(fault, TemplateError) else type(fault).__name__
+    raise PeriodError(
+        f"release {release.release}: partition.value {template!r} cannot be filled in for "
+        f"period {period!r} ({why}); use logical_date only with periods that are dates"
+    )

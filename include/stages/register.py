@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from include.stages.declared import declaration
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -56,15 +58,4 @@ def register(
 
 
 def _register_dataset(ledger: Ledger, dataset: DatasetConfig, actor: str) -> None:
-    from include.data.schema import Schema
-
-    ledger.register_dataset(
-        dataset.dataset,
-        populations={
-            name: {"id_column": binding.id_column, "max_rows": binding.max_rows}
-            for name, binding in dataset.bindings.items()
-        },
-        schema_digest=Schema.from_config(dataset).digest,
-        actor=actor,
-        reuse=dataset.reuse,
-    )
+    ledger.register_dataset(dataset.dataset, actor=actor, **declaration(dataset))

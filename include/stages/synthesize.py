@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from include.accounting import event_from_dict, format_amount
 from include.errors import CuSynError
+from include.stages.declared import require_registered
 from include.stages.desk import Desk
 from include.stages.run import ReleaseRun, Workplace, paid_charge
 from include.stages.store import protect
@@ -138,16 +139,21 @@ def _plan(run: ReleaseRun, charge: Charge) -> Plan:
     from include.synthesis import synthesizer
     from include.synthesis.plan import Plan
 
+    if charge.transcript_digest is None:
+        _require_unchanged(run, charge)
     if charge.plan is not None:
         return Plan.from_dict(charge.plan)
+    mechanism = synthesizer(charge.mechanism)
+    return mechanism.plan(synthesis_task(run), charge.granted_pico, delta_exponent_of(run))
+
+
+def _require_unchanged(run: ReleaseRun, charge: Charge) -> None:
+    """Refuse to measure, or to go on measuring, what is not what was asked for."""
     if budget_request(run, None).digest() != charge.request_digest:
         raise DeclarationChanged(
             f"release {charge.release}: its declaration has changed since charge "
-            f"{charge.charge_id} was reserved; restore the file, or let the reservation expire and "
-            "ask again"
+            f"{charge.charge_id} was reserved; restore the file, or ask again under a new period"
         )
-    mechanism = synthesizer(charge.mechanism)
-    return mechanism.plan(synthesis_task(run), charge.granted_pico, delta_exponent_of(run))
 
 
 def _measure(
@@ -158,6 +164,7 @@ def _measure(
 
     if charge.snapshot_id is None:
         raise CuSynError(f"charge {charge.charge_id}: it names no snapshot to measure")
+    require_registered(run, place)
     opened, resume_from = _open_or_resume(run, place, charge, plan, desk)
     table = protect(place.settings, charge.snapshot_id, schema_of(run), run.dataset)
     transcript = synthesizer(plan.mechanism).measure(

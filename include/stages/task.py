@@ -107,4 +107,9 @@ def _public_parameters(run: ReleaseRun) -> dict[str, Any]:
         "partition": release.partition.model_dump() if release.partition else None,
         "rows": release.rows,
         "strict": run.dataset.strict,
+        "approval": release.approval,
+        "unit": {
+            name: [binding.id_column, binding.max_rows]
+            for name, binding in run.dataset.bindings.items()
+        },
     }

@@ -35,7 +35,15 @@ def test_a_period_that_is_none_of_the_dates_is_refused_with_the_dates(make_run, 
 
 
 @pytest.mark.parametrize(
-    "template", ["{{ logical_date.year }}", "{{ nothing }}", "{{", "{{ ''.__class__.mro() }}"]
+    "template",
+    [
+        "{{ logical_date.year }}",
+        "{{ nothing }}",
+        "{{",
+        "{{ ''.__class__.mro() }}",
+        "{{ 1/0 }}",
+        "{{ lipsum() }}",
+    ],
 )
 def test_a_template_that_does_not_fit_is_one_sentence(make_run, template):
     release = release_with(make_run, template, dates=False)

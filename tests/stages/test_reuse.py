@@ -16,9 +16,9 @@ from .test_stages import opened
 
 
 @pytest.fixture(params=["off", "dataset"])
-def policy(request, place, make_run):
-    """The clinic under one of the two policies."""
-    file = place.settings.config_dir / "datasets" / "clinic.yaml"
+def policy(request, settings):
+    """The clinic under one of the two policies; to be asked for before it is registered."""
+    file = settings.config_dir / "datasets" / "clinic.yaml"
     file.write_text(file.read_text() + f"reuse: {request.param}\n")
     return request.param
 

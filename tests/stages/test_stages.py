@@ -12,6 +12,7 @@ from include.errors import CuSynError
 from include.publishing.verify import sound, verify_package
 from include.stages.approval import NotApproved, approve, is_decided, reject
 from include.stages.budget_eval import PeriodMissing, ReservationVoid, budget_eval
+from include.stages.declared import NotAsRegistered
 from include.stages.ledger import last_verification, verify_ledger
 from include.stages.load import load
 from include.stages.publish import publish
@@ -248,3 +249,45 @@ def test_a_release_that_replaces_another_says_so_to_both_their_readers(place, ma
     assert manifest["dp"]["lineage"]["supersedes"] == old.release_id
     notices = [path.read_text() for path in Path(old.uri).parent.parent.rglob("*.json")]
     assert any(f"Replaced by {new.release_id}" in notice for notice in notices)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("max_rows: 1}", "id_column: who, max_rows: 2}"),
+        ("populations: [patients]", "populations: [patients, nurses]"),
+        ("[north, south, east]", "[north, south, east, west]"),
+    ],
+)
+@pytest.mark.parametrize("step", ["before BudgetEval", "before measuring", "before a resume"])
+def test_a_file_that_differs_from_its_registration_is_never_run(place, make_run, old, new, step):
+    budgets = place.settings.config_dir / "budgets.yaml"
+    nurses = '\n  nurses: {epsilon: "3", delta: "1e-9"}\nusers:'
+    budgets.write_text(budgets.read_text().replace("\nusers:", nurses))
+    run = make_run()
+    snapshot_id = load(run, place)
+    if step == "before a resume":
+        opened(place, make_run, rounds=1)
+    elif step == "before measuring":
+        budget_eval(run, place, snapshot_id)
+    spent = [pool.spent_pico for pool in place.reader.pools()]
+    file = place.settings.config_dir / "datasets" / "clinic.yaml"
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new))
+    with pytest.raises((NotAsRegistered, DeclarationChanged)):
+        if step == "before BudgetEval":
+            budget_eval(make_run(), place, snapshot_id)
+        else:
+            synthesize(make_run(attempt=2), place)
+    assert [pool.spent_pico for pool in place.reader.pools()] == spent
+
+
+def test_an_approval_asked_for_cannot_be_edited_away(place, make_run):
+    edit(place, "rows: 200", "rows: 200\napproval: required")
+    run = make_run()
+    budget_eval(run, place, load(run, place))
+    synthesize(run, place)
+    quality_check(run, place)
+    edit(place, "rows: 200", "rows: 200")
+    with pytest.raises(NotApproved):
+        publish(make_run(), place)

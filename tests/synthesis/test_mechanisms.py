@@ -55,10 +55,10 @@ def test_negotiation_asks_for_costs_in_a_blink(name: str) -> None:
         asked = {"options": {"sensitive": "x0"} if name == "csa_privbayes" else {}}
     quick = cost_of(SynthesisTask.build(domain, **asked), name, 9)  # type: ignore[arg-type]
     quick(ONE)
-    start = time.perf_counter()
+    start = time.process_time()
     for step in range(100):
         quick(ONE + step * 10**9)
-    assert (time.perf_counter() - start) / 100 < 0.004  # 2 ms on a quiet machine
+    assert (time.process_time() - start) / 100 < 0.004  # 2 ms on a quiet machine
 
 
 def test_mwem_plan_is_the_corrected_one() -> None:
