@@ -7,36 +7,38 @@ same budget twice. Exported checkpoints and published manifests remember.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from include.budget.errors import LedgerRewound
 from include.budget.store.transaction import Transaction
 from include.budget.verify import Anchor
 
 CHECKPOINT_PATTERN = "checkpoint-*.json"
-Source = Callable[[], Anchor | None]
+Source = Callable[[], Sequence[Anchor]]
 
 
-def newest_checkpoint(folder: Path) -> Source:
-    """Look up the newest checkpoint exported to a folder, each time it is asked.
+def exported_checkpoints(folder: Path) -> Source:
+    """Look up every checkpoint exported to a folder, each time it is asked.
 
     Args:
         folder: Where checkpoints are exported to, outside the database.
 
     Returns:
-        A source of the newest anchor; it answers None while there is no checkpoint. Newest is the
-        one made last, not the longest: after a reconciliation the journal is shorter than it was.
+        A source of all anchors, in order of entries. All, not the newest: a ledger that lost one
+        and went on would otherwise be believed as soon as it exported a younger one.
 
     Privacy: ledger only.
     """
-    known: dict[Path, Anchor] = {}  # an exported checkpoint never changes
+    known: dict[tuple[Path, int], Anchor] = {}  # read once: a folder grows with every release
 
-    def look() -> Anchor | None:
+    def look() -> list[Anchor]:
         for path in folder.glob(CHECKPOINT_PATTERN):
-            if path not in known:
-                known[path] = checkpoint_anchor(path)
-        return max(known.values(), key=lambda anchor: (anchor.at, anchor.seq), default=None)
+            key = (path, path.stat().st_mtime_ns)
+            if key not in known:
+                known[key] = checkpoint_anchor(path)
+        return sorted(known.values())
 
     return look
 
@@ -51,12 +53,20 @@ def checkpoint_anchor(path: Path) -> Anchor:
     """
     try:
         body = json.loads(json.loads(path.read_text(encoding="utf-8"))["body"])
-        source = f"checkpoint {path.name}"
-        return Anchor(int(body["seq"]), str(body["hash"]), source, str(body["at"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        return anchor_of(body, f"checkpoint {path.name}")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise LedgerRewound(
             f"the exported checkpoint {path.name} cannot be read: restore it from its copy."
         ) from None
+
+
+def anchor_of(body: Mapping[str, Any], source: str) -> Anchor:
+    """Make the anchor of a checkpoint's opened body; it remembers what every pool had used.
+
+    Privacy: ledger only.
+    """
+    used = tuple((str(name), int(sum(two))) for name, two in sorted(body["pools"].items()))
+    return Anchor(int(body["seq"]), str(body["hash"]), source, used)
 
 
 def manifest_anchor(path: Path) -> Anchor:
@@ -76,38 +86,40 @@ def manifest_anchor(path: Path) -> Anchor:
 
 
 def guard(source: Source) -> Callable[[Transaction], None]:
-    """Refuse to reserve on a ledger that does not hold the newest anchor.
+    """Refuse to act on a ledger that lacks an entry seen outside, unless it was reconciled.
 
     Args:
-        source: For example `newest_checkpoint(folder)`.
+        source: For example `exported_checkpoints(folder)`.
 
     Returns:
-        What `Ledger` takes as `before_reserve`.
+        What `Ledger` takes as `guard`.
 
     Privacy: ledger only.
     """
 
     def check(tx: Transaction) -> None:
-        anchor = source()
-        if anchor is None or tx.hash_at(anchor.seq) == anchor.hash:
+        missing = unseen(tx, source())
+        if not missing:
             return
-        if reconciled(tx).get(anchor.seq) == anchor.hash:
-            return
-        raise LedgerRewound(
-            f"the ledger does not hold entry {anchor.seq}, which {anchor.source} has seen: it was "
-            "restored from a backup or rewritten. All budget is frozen: reconcile it first."
-        )
+        known = reconciled(tx)
+        for anchor in missing:
+            if (anchor.seq, anchor.hash) in known:
+                continue
+            raise LedgerRewound(
+                f"the ledger does not hold entry {anchor.seq}, which {anchor.source} has seen: it "
+                "was restored from a backup or rewritten. All budget is frozen: reconcile it first."
+            )
 
     return check
 
 
-def reconciled(tx: Transaction) -> dict[int, str]:
+def reconciled(tx: Transaction) -> set[tuple[int, str]]:
     """List the lost entries that a reconciliation has accounted for, with their hashes.
 
     Privacy: ledger only.
     """
     return {
-        int(seq): str(hashed)
+        (int(seq), str(hashed))
         for body in tx.bodies_of_kind("reconcile")
         for seq, hashed in body["facts"]["lost_anchors"]
     }
@@ -118,4 +130,6 @@ def unseen(tx: Transaction, anchors: Iterable[Anchor]) -> list[Anchor]:
 
     Privacy: ledger only.
     """
-    return [anchor for anchor in anchors if tx.hash_at(anchor.seq) != anchor.hash]
+    seen = list(anchors)
+    hashes = tx.hashes_at({anchor.seq for anchor in seen})
+    return [anchor for anchor in seen if hashes.get(anchor.seq) != anchor.hash]

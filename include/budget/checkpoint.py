@@ -7,14 +7,14 @@ charges and releases, so that an auditor can tell that none is missing.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from sqlalchemy import Engine
 
-from include.budget.anchors import CHECKPOINT_PATTERN
+from include.budget.anchors import CHECKPOINT_PATTERN, anchor_of
 from include.budget.models import canonical_json
 from include.budget.store.transaction import Clock, Transaction, transaction, utc_now
 from include.budget.verify import Anchor
@@ -63,8 +63,7 @@ class Checkpoint:
     @property
     def anchor(self) -> Anchor:
         """The entry it vouches for."""
-        facts = self.facts
-        return Anchor(facts["seq"], facts["hash"], f"checkpoint {facts['seq']}")
+        return anchor_of(self.facts, f"checkpoint {self.facts['seq']}")
 
     def to_dict(self) -> dict[str, str]:
         """Describe the checkpoint in JSON types."""
@@ -76,23 +75,32 @@ def message(body: str) -> bytes:
     return f"{FORMAT}\n{body}".encode()
 
 
-def checkpoint(engine: Engine, signer: Signer, *, clock: Clock = utc_now) -> Checkpoint:
+def checkpoint(
+    engine: Engine,
+    signer: Signer,
+    *,
+    clock: Clock = utc_now,
+    guard: Callable[[Transaction], None] = lambda tx: None,
+) -> Checkpoint:
     """Sign the ledger's present state and keep the statement.
 
     Args:
         engine: The ledger's database.
         signer: Key outside the database.
         clock: Source of time.
+        guard: Called first inside the transaction: a rewound ledger must not be vouched for.
 
     Returns:
         The checkpoint; asked again before anything happened, the same one.
 
     Raises:
+        LedgerRewound: The guard refused; nothing was signed.
         LedgerUnavailable: The ledger cannot be written.
 
     Privacy: ledger only.
     """
     with transaction(engine, clock) as tx:
+        guard(tx)
         head = tx.turn()
         known = tx.checkpoint_at(head.seq)
         if known is not None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -22,6 +22,7 @@ from include.budget import (
     reservation,
 )
 from include.budget.errors import (
+    InvalidRequest,
     LedgerRefused,
     LedgerRewound,
     LedgerUnavailable,
@@ -48,8 +49,8 @@ class Ledger:
         engine: From `store.engine.connect`.
         clock: Source of time.
         lifetime: How long a reservation stands before it expires.
-        before_reserve: Called inside the transaction of every `reserve` before anything else, to
-            refuse a ledger that was rewound (see `anchors.guard`).
+        guard: Called first inside every transaction that reserves, opens, resumes, seals or
+            publishes, to refuse a ledger that was rewound (see `anchors.guard`).
 
     Privacy: ledger only.
     """
@@ -60,12 +61,12 @@ class Ledger:
         *,
         clock: Clock = utc_now,
         lifetime: timedelta = LIFETIME,
-        before_reserve: Callable[[Transaction], None] = lambda tx: None,
+        guard: Callable[[Transaction], None] = lambda tx: None,
     ) -> None:
         self.engine = engine
         self.clock = clock
         self.lifetime = lifetime
-        self.before_reserve = before_reserve
+        self.guard = guard
 
     # What a steward declares.
 
@@ -258,20 +259,15 @@ class Ledger:
 
     def reserve(self, request: Request, cost_of: Callable[[int], Cost]) -> Charge:
         """Decide a request and hold what it needs; see `reservation.reserve`."""
-        try:
+        with self._freezing():
             return reservation.reserve(
                 self.engine,
                 request,
                 cost_of,
                 clock=self.clock,
                 lifetime=self.lifetime,
-                before=self.before_reserve,
+                before=self.guard,
             )
-        except LedgerRewound as fault:
-            # The freeze outlives this process; a login that may not freeze is refused each time.
-            with suppress(LedgerRefused):
-                self.freeze(str(fault), actor="ledger guard")
-            raise
 
     def open(
         self,
@@ -283,7 +279,7 @@ class Ledger:
         attempt: str,
     ) -> OpenedCharge:
         """Spend, and get the right to read, once; see `opening.open_charge`."""
-        return self._write(
+        return self._guarded(
             lambda tx: opening.open_charge(
                 tx, charge_id, plan=plan, cost=cost, events=events, attempt=attempt
             )
@@ -301,29 +297,29 @@ class Ledger:
 
     def resume(self, charge_id: str, *, attempt: str, last_round: int) -> OpenedCharge:
         """Take over after a crash under a new fence; see `measuring.resume`."""
-        return self._write(
+        return self._guarded(
             lambda tx: measuring.resume(tx, charge_id, attempt=attempt, last_round=last_round)
         )
 
     def seal(self, opened: OpenedCharge, digest: str) -> Charge:
         """Fix the transcript; see `measuring.seal`."""
-        return self._write(lambda tx: measuring.seal(tx, opened, digest))
+        return self._guarded(lambda tx: measuring.seal(tx, opened, digest))
 
-    def forfeit(self, charge_id: str, reason: str) -> Charge:
+    def forfeit(self, charge_id: str, reason: str, *, actor: str | None = None) -> Charge:
         """Give up an opened charge; see `measuring.forfeit`."""
-        return self._write(lambda tx: measuring.forfeit(tx, charge_id, reason))
+        return self._write(lambda tx: measuring.forfeit(tx, charge_id, reason, actor=actor))
 
-    def void(self, charge_id: str, reason: str) -> Charge:
+    def void(self, charge_id: str, reason: str, *, actor: str | None = None) -> Charge:
         """Give back a reservation; see `releasing.void`."""
-        return self._write(lambda tx: releasing.void(tx, charge_id, reason))
+        return self._write(lambda tx: releasing.void(tx, charge_id, reason, actor=actor))
 
-    def withhold(self, charge_id: str, reason: str) -> Charge:
+    def withhold(self, charge_id: str, reason: str, *, actor: str | None = None) -> Charge:
         """Keep a sealed release back; see `releasing.withhold`."""
-        return self._write(lambda tx: releasing.withhold(tx, charge_id, reason))
+        return self._write(lambda tx: releasing.withhold(tx, charge_id, reason, actor=actor))
 
     def begin_publishing(self, charge_id: str, *, fence: int | None = None) -> Charge:
         """Pass the point after which a manifest may be visible; see `releasing`."""
-        return self._write(lambda tx: releasing.begin_publishing(tx, charge_id, fence=fence))
+        return self._guarded(lambda tx: releasing.begin_publishing(tx, charge_id, fence=fence))
 
     def publish(
         self,
@@ -335,7 +331,7 @@ class Ledger:
         fence: int | None = None,
     ) -> Charge:
         """Record a visible package; see `releasing.publish`."""
-        return self._write(
+        return self._guarded(
             lambda tx: releasing.publish(
                 tx,
                 charge_id,
@@ -379,6 +375,26 @@ class Ledger:
     def _expire_one(self, charge_id: str) -> Charge:
         reason = "nobody opened it in time"
         return self._write(lambda tx: releasing.void(tx, charge_id, reason, kind="expire"))
+
+    def _guarded(self, step: Callable[[Transaction], T]) -> T:
+        """Write on a ledger that holds all that was seen outside, or not at all."""
+
+        def checked(tx: Transaction) -> T:
+            self.guard(tx)
+            return step(tx)
+
+        with self._freezing():
+            return self._write(checked)
+
+    @contextmanager
+    def _freezing(self) -> Iterator[None]:
+        try:
+            yield
+        except LedgerRewound as fault:
+            # The freeze outlives this process; a login that may not freeze is refused each time.
+            with suppress(LedgerRefused, InvalidRequest):
+                self.freeze(str(fault), actor="ledger guard")
+            raise
 
     def _write(self, step: Callable[[Transaction], T]) -> T:
         for _ in range(_PATIENCE):

@@ -15,7 +15,7 @@ from include.budget import states
 from include.budget.costing import recost, require_within
 from include.budget.errors import AlreadyOpened, DigestMismatch, RoundMismatch, StaleFence
 from include.budget.journal import Change, Draft
-from include.budget.models import Charge, OpenedCharge, attempt_number, require_text
+from include.budget.models import LONGEST_REASON, Charge, OpenedCharge, attempt_number, require_text
 from include.budget.store.transaction import Transaction
 
 
@@ -201,13 +201,14 @@ def seal(tx: Transaction, opened: OpenedCharge, digest: str) -> Charge:
     )
 
 
-def forfeit(tx: Transaction, charge_id: str, reason: str) -> Charge:
+def forfeit(tx: Transaction, charge_id: str, reason: str, *, actor: str | None = None) -> Charge:
     """Give up an opened charge for good; what was spent stays spent.
 
     Args:
         tx: The transaction.
         charge_id: An opened charge.
         reason: Why, in words that quote no data.
+        actor: Who gives it up; the charge's actor by default.
 
     Returns:
         The charge; repeated, the earlier answer.
@@ -217,6 +218,7 @@ def forfeit(tx: Transaction, charge_id: str, reason: str) -> Charge:
 
     Privacy: ledger only.
     """
+    require_text(reason, name="reason", longest=LONGEST_REASON)
     charge = tx.charge(charge_id)
     if charge.state == states.FORFEITED:
         return replace(charge, replayed=True)
@@ -224,7 +226,7 @@ def forfeit(tx: Transaction, charge_id: str, reason: str) -> Charge:
     tx.append(
         Draft(
             kind="forfeit",
-            actor=charge.actor,
+            actor=require_text(actor or charge.actor, name="actor"),
             words=f"Charge {charge_id} forfeited: {reason}; what was spent stays spent.",
             charge_id=charge_id,
             changes=[_step(charge, {"state": states.FORFEITED, "note": reason})],

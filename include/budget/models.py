@@ -72,6 +72,9 @@ def require_pico(value: object, *, name: str) -> int:
     return value
 
 
+LONGEST_REASON = 500
+
+
 def require_text(value: object, *, name: str, longest: int = 200) -> str:
     """Let only printable, non-empty text without blanks at its ends pass.
 

@@ -1,8 +1,9 @@
 """Freezing a ledger, and thawing it after a restored backup.
 
 What was lost may have been spent. So every reservation of the restored ledger is voided (it may
-have been opened in the lost part) and every pool's spent is raised to all that the newest
-checkpoint saw held or spent, and further by every release that a manifest proves beyond it.
+have been opened in the lost part), every opened charge is forfeited (it may have been measured
+since), and every pool's spent is raised to the most that any checkpoint saw held or spent, and
+further by every release that a manifest proves beyond the last of them.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from include.accounting.amounts import format_amount
-from include.budget import releasing
-from include.budget.anchors import unseen
+from include.budget import measuring, releasing, states
+from include.budget.anchors import anchor_of, unseen
 from include.budget.errors import InvalidRequest
 from include.budget.journal import AVAILABLE, SPENT, Change, Draft, Posting
-from include.budget.models import require_pico, require_text
+from include.budget.models import LONGEST_REASON, require_pico, require_text
 from include.budget.store.rows import PoolRow
 from include.budget.store.transaction import Transaction
 from include.budget.verify import Anchor
@@ -44,23 +45,20 @@ class Evidence:
     """What was seen of the lost part of a ledger.
 
     Args:
-        checkpoint: Body of the newest exported checkpoint, or None.
+        checkpoints: Bodies of all exported checkpoints, whether or not the ledger knows them.
         releases: Published releases, whether or not the ledger knows them.
 
     Privacy: ledger only.
     """
 
-    checkpoint: Mapping[str, Any] | None = None
+    checkpoints: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
     releases: Sequence[LostRelease] = field(default_factory=tuple)
 
     @property
     def anchors(self) -> list[Anchor]:
         """Every entry that was seen outside."""
         seen = [release.anchor for release in self.releases]
-        if self.checkpoint is not None:
-            seq, hashed = int(self.checkpoint["seq"]), str(self.checkpoint["hash"])
-            seen.append(Anchor(seq, hashed, "the newest checkpoint"))
-        return seen
+        return seen + [anchor_of(body, f"checkpoint {body['seq']}") for body in self.checkpoints]
 
 
 def freeze(tx: Transaction, reason: str, *, actor: str) -> None:
@@ -73,6 +71,7 @@ def freeze(tx: Transaction, reason: str, *, actor: str) -> None:
 
     Privacy: ledger only.
     """
+    told = require_text(reason, name="reason", longest=LONGEST_REASON)
     pools = [pool for pool in tx.every_pool() if pool.status == "open"]
     if not pools:
         return
@@ -80,7 +79,7 @@ def freeze(tx: Transaction, reason: str, *, actor: str) -> None:
         Draft(
             kind="freeze",
             actor=require_text(actor, name="actor"),
-            words=f"{actor} froze all budget: {reason}.",
+            words=f"{actor} froze all budget: {told}.",
             changes=[_status(pool, "frozen") for pool in pools],
         )
     )
@@ -108,10 +107,16 @@ def reconcile(
     """
     if require_text(actor, name="actor") == require_text(authorised_by, name="authorised_by"):
         raise InvalidRequest("reconciling a ledger needs two people: name another.")
+    require_text(reason, name="reason", longest=LONGEST_REASON)
     for charge_id in tx.due("9999"):
-        releasing.void(tx, charge_id, "the ledger was restored: it may have been opened since")
+        told = "the ledger was restored: it may have been opened since"
+        releasing.void(tx, charge_id, told, actor=actor)
     pools = tx.every_pool()
     lost = unseen(tx, evidence.anchors)
+    if lost:
+        for row in tx.rows("charge", state=states.OPENED):
+            told = "the ledger was restored: it may have been measured since"
+            measuring.forfeit(tx, str(row["charge_id"]), told, actor=actor)
     owed = {pool.pool_id: _owed(pool, evidence, lost) for pool in pools}
     charged = {pool_id: amount for pool_id, amount in owed.items() if amount}
     told = ", ".join(f"{format_amount(amount)} to {pool_id}" for pool_id, amount in charged.items())
@@ -132,7 +137,7 @@ def reconcile(
             ],
             facts={
                 "authorised_by": authorised_by,
-                "lost_anchors": sorted([anchor.seq, anchor.hash] for anchor in lost),
+                "lost_anchors": [list(one) for one in sorted({(a.seq, a.hash) for a in lost})],
                 "lost_releases": _lost_releases(evidence, lost),
             },
         )
@@ -142,9 +147,9 @@ def reconcile(
 
 def _owed(pool: PoolRow, evidence: Evidence, lost: Sequence[Anchor]) -> int:
     """What must be added to spent; never more than the pool still has."""
-    told = evidence.checkpoint["pools"].get(pool.pool_id) if evidence.checkpoint else None
-    due = max(pool.spent_pico, sum(told) if told else 0)
-    seen_until = int(evidence.checkpoint["seq"]) if evidence.checkpoint else 0
+    seen = [int(sum(body["pools"].get(pool.pool_id, ()))) for body in evidence.checkpoints]
+    due = max([pool.spent_pico, *seen])
+    seen_until = max((int(body["seq"]) for body in evidence.checkpoints), default=0)
     for release in evidence.releases:
         if release.anchor in lost and release.anchor.seq > seen_until:
             amount = release.amounts_pico.get(pool.pool_id)

@@ -8,12 +8,14 @@ from typing import Any
 from include.budget import states
 from include.budget.errors import DigestMismatch, StaleFence, UnknownName
 from include.budget.journal import AVAILABLE, HELD, Change, Draft, move
-from include.budget.models import Charge, require_text
+from include.budget.models import LONGEST_REASON, Charge, require_text
 from include.budget.store.transaction import Transaction
 from include.budget.words import amounts_in_words
 
 
-def void(tx: Transaction, charge_id: str, reason: str, *, kind: str = "void") -> Charge:
+def void(
+    tx: Transaction, charge_id: str, reason: str, *, kind: str = "void", actor: str | None = None
+) -> Charge:
     """Give back a reservation nobody opened: nothing was measured.
 
     Args:
@@ -21,6 +23,7 @@ def void(tx: Transaction, charge_id: str, reason: str, *, kind: str = "void") ->
         charge_id: A reserved charge.
         reason: Why.
         kind: "void", or "expire" when time did it.
+        actor: Who does it; the charge's actor by default.
 
     Returns:
         The charge; repeated, the earlier answer.
@@ -30,6 +33,7 @@ def void(tx: Transaction, charge_id: str, reason: str, *, kind: str = "void") ->
 
     Privacy: ledger only.
     """
+    require_text(reason, name="reason", longest=LONGEST_REASON)
     charge, pools = tx.charge_with_pools(charge_id)
     if charge.state == states.VOID:
         return replace(charge, replayed=True)
@@ -37,7 +41,7 @@ def void(tx: Transaction, charge_id: str, reason: str, *, kind: str = "void") ->
     tx.append(
         Draft(
             kind=kind,
-            actor=charge.actor,
+            actor=require_text(actor or charge.actor, name="actor"),
             words=f"Charge {charge_id} voided before anything was measured: {reason}; returned "
             f"{amounts_in_words(charge.amounts_pico, pools)}.",
             charge_id=charge_id,
@@ -48,13 +52,14 @@ def void(tx: Transaction, charge_id: str, reason: str, *, kind: str = "void") ->
     return replace(charge, state=states.VOID, note=reason)
 
 
-def withhold(tx: Transaction, charge_id: str, reason: str) -> Charge:
+def withhold(tx: Transaction, charge_id: str, reason: str, *, actor: str | None = None) -> Charge:
     """Keep a sealed release from ever being published; what was spent stays spent.
 
     Args:
         tx: The transaction.
         charge_id: A sealed charge.
         reason: What the gate or the steward said.
+        actor: Who withholds it; the charge's actor by default.
 
     Returns:
         The charge; repeated, the earlier answer.
@@ -64,6 +69,7 @@ def withhold(tx: Transaction, charge_id: str, reason: str) -> Charge:
 
     Privacy: ledger only.
     """
+    require_text(reason, name="reason", longest=LONGEST_REASON)
     charge = tx.charge(charge_id)
     if charge.state == states.WITHHELD:
         return replace(charge, replayed=True)
@@ -71,7 +77,7 @@ def withhold(tx: Transaction, charge_id: str, reason: str) -> Charge:
     tx.append(
         Draft(
             kind="withhold",
-            actor=charge.actor,
+            actor=require_text(actor or charge.actor, name="actor"),
             words=f"Charge {charge_id} withheld from publication: {reason}; what was spent stays "
             "spent.",
             charge_id=charge_id,
@@ -202,6 +208,7 @@ def withdraw(tx: Transaction, release_id: str, reason: str, actor: str) -> Charg
 
     Privacy: ledger only.
     """
+    require_text(reason, name="reason", longest=LONGEST_REASON)
     found = tx.row("release", release_id)
     if found is None:
         raise UnknownName(f"release {release_id} is not in the ledger: check its id.")

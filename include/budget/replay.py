@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -63,7 +63,8 @@ class Replay:
         self.balances: dict[str, dict[str, int]] = {}
         self.postings: list[tuple[int, int, str, str, int]] = []
         self.problems: list[Problem] = []
-        self.lost: dict[int, str] = {}  # anchors that a reconciliation gave up, with their hashes
+        # What every pool had spent right after the reconciliation that gave up an entry.
+        self.lost: dict[tuple[int, str], Mapping[str, int]] = {}
         self.reconciled: dict[str, int] = defaultdict(int)
         self.spent_rounds: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
 
@@ -101,6 +102,29 @@ class Replay:
         """Return what a pool holds and has spent, units of 1e-12."""
         found = self.balances.get(pool_id, {})
         return found.get(HELD, 0), found.get(SPENT, 0)
+
+    def uncharged(self, seq: int, hashed: str, used: Sequence[tuple[str, int]]) -> list[str]:
+        """List the pools charged less for a lost entry than a witness had seen used by then.
+
+        Args:
+            seq: Number of the lost entry.
+            hashed: Its hash.
+            used: What the witness saw held or spent, by pool id, units of 1e-12.
+
+        Returns:
+            Pool ids; a pool this journal never opened cannot sell and is not among them.
+        """
+        spent = self.lost.get((seq, hashed), {})
+        short = []
+        for pool_id, told in used:
+            pool = self.tables["pool"].get(pool_id)
+            if pool is None:
+                continue
+            # A pool opened anew later owes all of it, whatever its own charges have spent since.
+            paid = spent[pool_id] if pool_id in spent else self.reconciled[pool_id]
+            if paid < min(told, pool["cap_pico"]):
+                short.append(pool_id)
+        return short
 
     def _report(self, what: str, seq: object = None) -> None:
         if len(self.problems) < MOST_PROBLEMS:
@@ -222,7 +246,10 @@ class Replay:
         if kind == "reconcile":
             for pool_id, account, amount in body["postings"]:
                 self.reconciled[pool_id] += amount if account == SPENT else 0
-            self.lost.update({int(seq): str(hashed) for seq, hashed in facts["lost_anchors"]})
+            spent = {pool_id: self.balance(pool_id)[1] for pool_id in self.tables["pool"]}
+            for seq, hashed in facts["lost_anchors"]:
+                # The first reconciliation counts: what is sold after it must not pay for the loss.
+                self.lost.setdefault((int(seq), str(hashed)), spent)
         if kind == "begin_round":
             key = body["charge_id"]
             self.spent_rounds[key].extend(facts["events"])

@@ -30,7 +30,7 @@ class Anchor(NamedTuple):
         seq: Its number.
         hash: Its hash.
         source: Where it was seen, for the sentence.
-        at: When, as the source says (UTC, sorts as text); empty when it does not.
+        used: What each pool had held or spent by then, where the source says so, units of 1e-12.
 
     Privacy: ledger only.
     """
@@ -38,7 +38,7 @@ class Anchor(NamedTuple):
     seq: int
     hash: str
     source: str = "an anchor"
-    at: str = ""
+    used: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def verify(engine: Engine, anchors: Iterable[Anchor | tuple[int, str]] = ()) -> 
     return VerifyReport(
         ok=not problems,
         problems=problems,
-        notes=tuple(f"the lost entry {seq} was reconciled" for seq in sorted(replay.lost)),
+        notes=_notes(replay),
         ledger_id=str(head["ledger_id"]),
         entries=replay.seq,
         head_seq=replay.seq,
@@ -119,6 +119,17 @@ def verify(engine: Engine, anchors: Iterable[Anchor | tuple[int, str]] = ()) -> 
         anchors=len(seen),
         charges=len(replay.tables["charge"]),
         releases=len(replay.tables["release"]),
+    )
+
+
+def _notes(replay: Replay) -> tuple[str, ...]:
+    if not replay.lost:
+        return ()
+    lost = sorted(replay.lost)
+    return (
+        f"RECONCILED: {len(lost)} entries were lost (of those seen outside); their budget was "
+        "charged by an administrator's word",
+        *(f"the lost entry {seq} was reconciled" for seq, _ in lost),
     )
 
 
@@ -152,11 +163,19 @@ def _head(head: Mapping[str, Any], replay: Replay) -> Iterator[Problem]:
 def _anchors(
     seen: Iterable[Anchor], hashes: Mapping[int, str], replay: Replay
 ) -> Iterator[Problem]:
-    for seq, hashed, source, _ in seen:
-        if hashes.get(seq) == hashed or replay.lost.get(seq) == hashed:
+    for seq, hashed, source, used in seen:
+        if hashes.get(seq) == hashed:
             continue
-        what = "is missing" if seq > replay.seq else "has another hash"
-        yield Problem(seq, f"{what} although {source} has seen it: the journal was rewritten")
+        if (seq, hashed) not in replay.lost:
+            what = "is missing" if seq > replay.seq else "has another hash"
+            yield Problem(seq, f"{what} although {source} has seen it: the journal was rewritten")
+            continue
+        for pool_id in replay.uncharged(seq, hashed, used):
+            yield Problem(
+                seq,
+                f"is lost, and its reconciliation charged {pool_id} less than {source} had seen "
+                "used: budget was given back",
+            )
 
 
 def _checkpoints(connection: Connection, hashes: Mapping[int, str]) -> Iterator[Problem]:

@@ -7,9 +7,12 @@ import getpass
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from include.accounting import parse_amount
 from include.budget.ledger import Ledger
+from include.budget.models import Charge
+from include.budget.reader import LedgerReader
 from include.cli.answer import Answer
 from include.errors import CuSynError
 from include.settings import Settings
@@ -37,7 +40,7 @@ def add_actions(parser: argparse.ArgumentParser) -> None:
     two = [add("generation", "open a new generation of a budget pool", "subject", "epsilon")]
     add("freeze", "stop every budget pool until it is reconciled")
     two.append(add("reconcile", "charge what a restored backup has lost, and thaw the pools"))
-    two[-1].add_argument("--checkpoint", help="the newest exported checkpoint")
+    two[-1].add_argument("--checkpoint", help="a newest checkpoint kept elsewhere")
     for action in two:
         action.add_argument("--authorised-by", required=True, help="a second person")
 
@@ -52,26 +55,32 @@ def run(args: argparse.Namespace, settings: Settings, ledger: Ledger) -> Answer:
     """
     acts: dict[str, Callable[[], str]] = {
         "withdraw": lambda: _withdraw(args, settings, ledger),
-        "withhold": lambda: ledger.withhold(args.charge_id, args.reason).state,
-        "void": lambda: ledger.void(args.charge_id, args.reason).state,
-        "forfeit": lambda: ledger.forfeit(args.charge_id, args.reason).state,
+        "withhold": lambda: _said(ledger.withhold(args.charge_id, args.reason, actor=_actor())),
+        "void": lambda: _said(ledger.void(args.charge_id, args.reason, actor=_actor())),
+        "forfeit": lambda: _said(ledger.forfeit(args.charge_id, args.reason, actor=_actor())),
         "limit": lambda: _limit(args, ledger),
         "amend": lambda: _amend(args, settings, ledger),
         "generation": lambda: _generation(args, ledger),
         "freeze": lambda: _freeze(args, ledger),
-        "reconcile": lambda: _reconcile(args, ledger),
+        "reconcile": lambda: _reconcile(args, settings, ledger),
     }
     said = acts[args.action]()
     return Answer({"action": args.action, "result": said}, f"{args.action}: {said}")
 
 
+def _said(charge: Charge) -> str:
+    """Tell the state, and whose reason counts where somebody was earlier."""
+    if charge.replayed:
+        return f"{charge.charge_id} was already {charge.state}; the earlier reason stays"
+    return charge.state
+
+
 def _withdraw(args: argparse.Namespace, settings: Settings, ledger: Ledger) -> str:
     """Withdraw in the ledger first, then put the notice where readers look."""
-    from include.budget.reader import LedgerReader
     from include.publishing.destinations import target_for
     from include.publishing.targets import prefix_of
 
-    ledger.withdraw(args.release_id, args.reason, _actor())
+    earlier = ledger.withdraw(args.release_id, args.reason, _actor()).replayed
     found = LedgerReader(ledger.engine).release(args.release_id)
     path = prefix_of(found.release, found.period, found.release_id)
     base, inside, _ = found.uri.partition(path)
@@ -83,10 +92,11 @@ def _withdraw(args: argparse.Namespace, settings: Settings, ledger: Ledger) -> s
         found.release,
         found.period,
         found.release_id,
-        reason=args.reason,
+        reason=found.withdrawn_reason or "",  # a notice says what the journal says
         at=found.withdrawn_at or "",
     )
-    return f"{args.release_id} is withdrawn; readers see the notice at {base}"
+    told = f"was already withdrawn ({found.withdrawn_reason})" if earlier else "is withdrawn"
+    return f"{args.release_id} {told}; readers see the notice at {base}"
 
 
 def _limit(args: argparse.Namespace, ledger: Ledger) -> str:
@@ -96,7 +106,6 @@ def _limit(args: argparse.Namespace, ledger: Ledger) -> str:
 
 
 def _amend(args: argparse.Namespace, settings: Settings, ledger: Ledger) -> str:
-    from include.budget.reader import LedgerReader
     from include.config.loader import load_dataset
     from include.data.schema import Schema
 
@@ -133,24 +142,68 @@ def _freeze(args: argparse.Namespace, ledger: Ledger) -> str:
     return "every budget pool is frozen"
 
 
-def _reconcile(args: argparse.Namespace, ledger: Ledger) -> str:
+def _reconcile(args: argparse.Namespace, settings: Settings, ledger: Ledger) -> str:
+    """Charge up to the most that any signed checkpoint has seen, and account for each of them."""
+    from include.budget.anchors import CHECKPOINT_PATTERN
     from include.budget.reconcile import Evidence
 
-    seen = None
+    ledger_id = str(LedgerReader(ledger.engine).head()["ledger_id"])
+    folder = settings.checkpoints_dir
+    seen = {
+        path.name: _signed(path, settings, ledger_id)
+        for path in sorted(folder.glob(CHECKPOINT_PATTERN))
+    }
     if args.checkpoint:
-        try:
-            seen = json.loads(json.loads(Path(args.checkpoint).read_text("utf-8"))["body"])
-        except (OSError, ValueError, KeyError, TypeError):
-            raise CuSynError(
-                f"{args.checkpoint}: not an exported checkpoint; name a checkpoint-*.json"
-            ) from None
+        given = Path(args.checkpoint)
+        facts = _signed(given, settings, ledger_id)
+        for name, one in seen.items():
+            if (one["at"], one["seq"]) > (facts["at"], facts["seq"]):
+                raise CuSynError(
+                    f"{given}: {name} in {folder} is newer; leave --checkpoint out to use them all"
+                )
+        seen[given.name] = facts
     charged = ledger.reconcile(
-        Evidence(checkpoint=seen),
+        Evidence(list(seen.values())),
         actor=_actor(),
         authorised_by=args.authorised_by,
         reason=args.reason,
     )
-    return f"{len(charged)} pools were charged what was lost; the pools are open again"
+    return (
+        f"{len(charged)} pools were charged what was lost, compared with {len(seen)} signed "
+        "checkpoints; the pools are open again"
+    )
+
+
+def _signed(path: Path, settings: Settings, ledger_id: str) -> dict[str, Any]:
+    """Open a checkpoint of this ledger that a known key has signed; anything else is no evidence.
+
+    Raises:
+        CuSynError: it is no checkpoint, of another ledger, or not signed by a known key.
+    """
+    from include.budget.checkpoint import message
+    from include.publishing.signing import PUBLIC_FOLDER, key_id, verify
+
+    try:
+        told = json.loads(path.read_text("utf-8"))
+        body, signature = str(told["body"]), bytes.fromhex(told["signature"])
+        facts: dict[str, Any] = json.loads(body)
+        about = facts["ledger_id"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise CuSynError(f"{path}: not an exported checkpoint; name a checkpoint-*.json") from None
+    pems = [key.read_bytes() for key in (settings.keys_dir / PUBLIC_FOLDER).glob("*.pem")]
+    known = {key_id(pem): pem for pem in pems}
+    if told["key_id"] not in known:
+        raise CuSynError(
+            f"{path}: signed with key {told['key_id']}, which is not in "
+            f"{settings.keys_dir / PUBLIC_FOLDER}; put its public key there"
+        )
+    if not verify(known[told["key_id"]], signature, message(body)):
+        raise CuSynError(
+            f"{path}: its signature does not hold; restore the checkpoint from its copy"
+        )
+    if about != ledger_id:
+        raise CuSynError(f"{path}: about ledger {about}, not {ledger_id}; keep it elsewhere")
+    return facts
 
 
 def _actor() -> str:

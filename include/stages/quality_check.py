@@ -61,7 +61,7 @@ def quality_check(run: ReleaseRun, place: Workplace) -> Checked:
     if not report.verdict.passed:
         reason = "; ".join(report.verdict.reasons)
         if charge.state == "sealed":
-            place.ledger.withhold(charge.charge_id, reason[:500])
+            place.ledger.withhold(charge.charge_id, reason[:500].strip())
         raise Withheld(f"charge {charge.charge_id}: withheld, what was spent stays spent: {reason}")
     words = (
         f"charge {charge.charge_id}: {sum(check.passed for check in report.checks)} of "

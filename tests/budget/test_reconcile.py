@@ -9,16 +9,17 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, Table
 
-from include.budget.anchors import guard, manifest_anchor, newest_checkpoint
+from include.budget.anchors import exported_checkpoints, guard, manifest_anchor
 from include.budget.checkpoint import Checkpoint, checkpoint, export_checkpoint
 from include.budget.errors import InvalidRequest, LedgerRewound, PoolFrozen
 from include.budget.ledger import Ledger
+from include.budget.models import OpenedCharge
 from include.budget.reconcile import Evidence, LostRelease
 from include.budget.store.tables import METADATA
 from include.budget.verify import Anchor
 from tests.budget.servers import unguarded
 from tests.budget.test_export import Key
-from tests.budget.world import World, pico, zcdp
+from tests.budget.world import DIGEST, World, pico, zcdp
 
 RHO = zcdp(pico("1")).rho_pico
 PEOPLE, LAB = "dataset:people:zcdp:1", "user:lab@survey:zcdp:1"
@@ -59,7 +60,7 @@ def lost(world: World, backup: Callable[[], None], tmp_path: Path) -> Checkpoint
 
 
 def _guarded(world: World, folder: Path) -> Ledger:
-    return Ledger(world.engine, clock=world.clock, before_reserve=guard(newest_checkpoint(folder)))
+    return Ledger(world.engine, clock=world.clock, guard=guard(exported_checkpoints(folder)))
 
 
 def test_a_restored_ledger_is_frozen_before_it_sells_anything_twice(
@@ -77,6 +78,89 @@ def test_a_restored_ledger_is_frozen_before_it_sells_anything_twice(
         world.open(pending)
 
 
+def test_a_younger_witness_does_not_hide_a_loss(
+    world: World, lost: Checkpoint, tmp_path: Path
+) -> None:
+    """A restored ledger that exports a checkpoint of its own is believed by nobody."""
+    world.clock.forward(hours=1)
+    export_checkpoint(checkpoint(world.engine, Key(), clock=world.clock), tmp_path)
+    ledger = _guarded(world, tmp_path)
+    with pytest.raises(LedgerRewound, match=f"entry {lost.facts['seq']}"):
+        ledger.reserve(world.request("new"), zcdp)
+    with pytest.raises(LedgerRewound):
+        checkpoint(world.engine, Key(), clock=world.clock, guard=ledger.guard)
+
+
+@pytest.mark.parametrize("step", ["open", "resume", "seal", "begin_publishing", "publish"])
+def test_a_restored_ledger_goes_on_with_no_charge(world: World, tmp_path: Path, step: str) -> None:
+    """The charge it believes reserved, opened or sealed may have been measured since."""
+    charge = world.reserve()
+    opened = OpenedCharge(charge.charge_id, 1)
+    if step != "open":
+        opened = world.open(charge)
+    if step in ("begin_publishing", "publish"):
+        world.ledger.seal(opened, DIGEST)
+    if step == "publish":
+        world.ledger.begin_publishing(charge.charge_id)
+    seen = json.loads(checkpoint(world.engine, Key()).body) | {"seq": 999, "hash": "0" * 64}
+    export_checkpoint(Checkpoint(json.dumps(seen), "k", "s"), tmp_path)
+    world.ledger = ledger = _guarded(world, tmp_path)
+    steps: dict[str, Callable[[], object]] = {
+        "open": lambda: world.open(charge),
+        "resume": lambda: ledger.resume(charge.charge_id, attempt="2", last_round=0),
+        "seal": lambda: ledger.seal(opened, DIGEST),
+        "begin_publishing": lambda: ledger.begin_publishing(charge.charge_id),
+        "publish": lambda: ledger.publish(charge.charge_id, manifest_digest=DIGEST, uri="x"),
+    }
+    before = world.reader.charge(charge.charge_id)
+    with pytest.raises(LedgerRewound, match="entry 999"):
+        steps[step]()
+    assert world.reader.charge(charge.charge_id) == before
+    assert {pool.status for pool in world.reader.pools()} == {"frozen"}
+
+
+def test_reconciling_accounts_for_every_exported_checkpoint(
+    world: World, backup: Callable[[], None], tmp_path: Path
+) -> None:
+    made = []
+    for name in ("a", "b", "c"):
+        world.published(name, "0.5")
+        made.append(checkpoint(world.engine, Key(), clock=world.clock))
+        export_checkpoint(made[-1], tmp_path)
+    backup()
+    ledger = _guarded(world, tmp_path)
+    given = {"actor": "admin", "authorised_by": "board", "reason": "the disk failed"}
+    ledger.reconcile(Evidence([made[2].facts]), **given)
+    with pytest.raises(LedgerRewound):  # two more were seen, and nobody has accounted for them
+        ledger.reserve(world.request("new"), zcdp)
+    ledger.reconcile(Evidence([one.facts for one in made]), **given)
+    assert ledger.reserve(world.request("new"), zcdp).state == "reserved"
+    report = world.verify(*(one.anchor for one in made))
+    assert report.ok, report.problems
+    assert report.notes[0].startswith("RECONCILED: 3 entries were lost")
+
+
+def test_what_was_opened_before_the_backup_is_not_measured_a_second_time(
+    world: World, lost: Checkpoint
+) -> None:
+    opened = world.reader.charges(state="opened")[0]
+    given = {"actor": "admin", "authorised_by": "board", "reason": "the disk failed"}
+    world.ledger.reconcile(Evidence([lost.facts]), **given)
+    assert world.reader.charge(opened.charge_id).state == "forfeited"
+    world.sound()
+
+
+def test_a_reconciliation_that_gives_budget_back_is_found(world: World, lost: Checkpoint) -> None:
+    """Naming the lost entries is not enough: all that the witness saw must be charged."""
+    lying = {**lost.facts, "pools": {}}
+    given = {"actor": "mallory", "authorised_by": "eve", "reason": "disk repaired"}
+    world.ledger.reconcile(Evidence([lying]), **given)
+    world.published("sold_twice")  # what is sold later must not count as the charge
+    report = world.verify(lost.anchor)
+    assert not report.ok
+    assert "budget was given back" in str(report.problems[0])
+
+
 def test_reconciling_charges_what_was_lost_and_thaws(
     world: World, lost: Checkpoint, tmp_path: Path
 ) -> None:
@@ -89,7 +173,7 @@ def test_reconciling_charges_what_was_lost_and_thaws(
         Anchor(lost.facts["seq"] + 4, "ab" * 32, "its manifest"),
         {PEOPLE: second, LAB: second},
     )
-    evidence = Evidence(lost.facts, [release])
+    evidence = Evidence([lost.facts], [release])
     with pytest.raises(InvalidRequest, match="two people"):
         ledger.reconcile(evidence, actor="admin", authorised_by="admin", reason="x")
     charged = ledger.reconcile(
@@ -102,7 +186,7 @@ def test_reconciling_charges_what_was_lost_and_thaws(
     assert ledger.reserve(world.request("new"), zcdp).state == "reserved"
     report = world.verify(lost.anchor, release.anchor)
     assert report.ok, report.problems
-    assert len(report.notes) == 2
+    assert len(report.notes) == 3
 
 
 def test_after_reconciling_a_second_loss_is_noticed_too(
@@ -110,7 +194,7 @@ def test_after_reconciling_a_second_loss_is_noticed_too(
 ) -> None:
     ledger = _guarded(world, tmp_path)
     given = {"actor": "admin", "authorised_by": "board", "reason": "the disk failed"}
-    ledger.reconcile(Evidence(lost.facts), **given)
+    ledger.reconcile(Evidence([lost.facts]), **given)
     world.clock.forward(hours=1)
     later = checkpoint(world.engine, Key(), clock=world.clock)
     assert later.facts["seq"] < lost.facts["seq"]  # a shorter journal, a younger witness
@@ -121,10 +205,7 @@ def test_after_reconciling_a_second_loss_is_noticed_too(
 
 
 def test_the_witness_of_a_lost_entry_is_never_overwritten(tmp_path: Path) -> None:
-    made = [
-        Checkpoint(json.dumps({"seq": 7, "hash": digit * 64, "at": "t"}), "k", "s")
-        for digit in "ab"
-    ]
+    made = [Checkpoint(json.dumps({"seq": 7, "hash": digit * 64}), "k", "s") for digit in "ab"]
     assert len({export_checkpoint(one, tmp_path) for one in made}) == 2
 
 

@@ -7,7 +7,7 @@ other. The database posts the entry's amounts to the balances itself (see migrat
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -148,10 +148,11 @@ class Transaction:
         (found,) = self._session.ask(call)
         return [json.loads(row["body"]) for row in found]
 
-    def hash_at(self, seq: int) -> str | None:
-        """Read the hash of an entry; None beyond the end of the journal."""
-        (found,) = self._session.ask(_HASH_AT(seq=seq))
-        return str(found[0]["hash"]) if found else None
+    def hashes_at(self, seqs: Collection[int]) -> dict[int, str]:
+        """Read the hashes of entries, in one round trip; none beyond the end of the journal."""
+        asked = sorted(seqs)
+        answers = self._session.ask(*(_HASH_AT(seq=seq) for seq in asked)) if asked else []
+        return {seq: str(rows[0]["hash"]) for seq, rows in zip(asked, answers, strict=True) if rows}
 
     def due(self, at: str) -> list[str]:
         """Name the reservations that nobody opened in time."""
