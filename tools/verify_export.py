@@ -135,7 +135,8 @@ class Journal:
         self.claims: dict[str, int] = {}
         self.accounts: dict[str, dict[str, int]] = {}
         self.transcripts: dict[int, str] = {}
-        self.lost: dict[int, str] = {}
+        # What every pool had spent right after the reconciliation that gave up an entry.
+        self.lost: dict[tuple[int, str], dict[str, int]] = {}
         self.reconciled: dict[str, int] = defaultdict(int)
         self.claimed: list[dict[str, Any]] = []
 
@@ -162,7 +163,10 @@ class Journal:
         if body["kind"] == "reconcile":
             for pool, account, amount in body["postings"]:
                 self.reconciled[pool] += amount if account == "spent" else 0
-            self.lost.update({int(at): value for at, value in body["facts"]["lost_anchors"]})
+            spent = {pool: self.accounts[pool]["spent"] for pool in self.pools}
+            for at, value in body["facts"]["lost_anchors"]:
+                # The first one counts: what is sold after it must not pay for what was lost.
+                self.lost.setdefault((int(at), value), spent)
 
     def _post(self, body: dict[str, Any]) -> None:
         totals: dict[str, int] = defaultdict(int)
@@ -278,8 +282,26 @@ class Journal:
 
     def anchored(self, seq: int, hashed: str, source: str) -> None:
         """Check that an entry seen outside is in the journal."""
-        if self.hashes.get(seq) != hashed and self.lost.get(seq) != hashed:
+        if self.hashes.get(seq) != hashed and (seq, hashed) not in self.lost:
             raise Bad(f"entry {seq}: missing or changed although {source} has seen it")
+
+    def charged(self, body: dict[str, Any], source: str) -> None:
+        """Check that a lost checkpoint's reconciliation charged all that it had seen used."""
+        seq, hashed = body["seq"], body["hash"]
+        if self.hashes.get(seq) == hashed:
+            return
+        spent = self.lost[seq, hashed]
+        for pool, told in body["pools"].items():
+            row = self.pools.get(pool)
+            if row is None:
+                continue  # never opened here, so nothing can be sold from it
+            # A pool opened anew later owes all of it, whatever its own charges have spent since.
+            paid = spent[pool] if pool in spent else self.reconciled[pool]
+            if paid < min(sum(told), row["cap_pico"]):
+                raise Bad(
+                    f"entry {seq}: lost, and its reconciliation charged {pool} less than {source} "
+                    "had seen used: budget was given back"
+                )
 
 
 def check_checkpoint(
@@ -290,6 +312,7 @@ def check_checkpoint(
     if body["ledger_id"] != journal.header["ledger_id"]:
         raise Bad(f"{source}: it is about another ledger")
     journal.anchored(body["seq"], body["hash"], source)
+    journal.charged(body, source)
     key = keys.get(row["key_id"])
     if key is None:
         return ""
@@ -347,10 +370,19 @@ def verify(
         if journal.transcripts.get(seq) != lineage["transcript_digest"]:
             raise Bad(f"entry {seq}: seals no such transcript as the manifest {path.name} names")
     known = sum(map(bool, signed))
-    return (
+    verdict = "nothing is wrong"
+    loud = ""
+    if journal.lost:
+        verdict = "nothing else is wrong"
+        loud = (
+            f"RECONCILED: {len(journal.lost)} entries were lost (of those seen outside: "
+            f"{', '.join(str(seq) for seq, _ in sorted(journal.lost))}); their budget was charged "
+            "by an administrator's word: ask the publisher why\n"
+        )
+    return loud + (
         f"{journal.seq} entries, {len(journal.charges)} charges, {len(journal.pools)} pools, "
         f"{len(signed)} checkpoints ({known} with a signature checked), "
-        f"{len(lineages)} manifests: nothing is wrong; head {journal.hash}"
+        f"{len(lineages)} manifests: {verdict}; head {journal.hash}"
     )
 
 
@@ -364,7 +396,8 @@ def main(arguments: list[str] | None = None) -> int:
     told = parser.parse_args(arguments)
     try:
         keys = dict(read_key(path) for path in told.key)
-        print("good: " + verify(told.export, keys, told.manifest, told.checkpoint))
+        *loud, summary = verify(told.export, keys, told.manifest, told.checkpoint).splitlines()
+        print("\n".join([*loud, f"good: {summary}"]))
     except Bad as fault:
         print(f"BAD: {fault}")
         return 1

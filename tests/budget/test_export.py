@@ -17,10 +17,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.budget.checkpoint import checkpoint, export_checkpoint
+from include.budget.checkpoint import Checkpoint, checkpoint, export_checkpoint, message
 from include.budget.export import export
 from include.budget.journal import entry_hash
 from include.budget.models import Charge
+from include.budget.reconcile import Evidence
 from tests.budget.world import World
 from tools import verify_export
 
@@ -301,3 +302,38 @@ def test_random_signatures_of_a_real_implementation(seed: bytes, message: bytes)
     public = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
     assert verify_export.ed25519_verify(public, message, key.sign(message))
     assert not verify_export.ed25519_verify(public, message + b".", key.sign(message))
+
+
+def _reconciled(auditor: Auditor, world: World, pools: dict[str, Any] | None) -> tuple[int, str]:
+    """Reconcile with a checkpoint of lost entries whose body the administrator may belittle."""
+    key = Key()
+    auditor.key.write_bytes(key.pem)
+    facts = checkpoint(world.engine, key).facts
+    more = {name: [0, held + spent + 1] for name, (held, spent) in facts["pools"].items()}
+    body = json.dumps({**facts, "seq": 999, "hash": "0" * 64, "pools": more})
+    made = Checkpoint(body, key.key_id, key.sign(message(body)).hex())
+    auditor.checkpoint = export_checkpoint(made, auditor.folder / "lost")
+    seen = {**made.facts, "pools": more if pools is None else pools}
+    world.ledger.reconcile(
+        Evidence([seen]), actor="admin", authorised_by="board", reason="the disk failed"
+    )
+    with auditor.export.open("w", encoding="utf-8") as file:
+        export(world.engine, file)
+    return auditor.run("--key", auditor.key, "--checkpoint", auditor.checkpoint)
+
+
+def test_an_honest_reconciliation_is_accepted_and_told_loudly(
+    auditor: Auditor, world: World
+) -> None:
+    code, told = _reconciled(auditor, world, None)
+    assert code == 0, told
+    assert told.startswith("RECONCILED: 1 entries were lost")
+    assert "nothing else is wrong" in told
+
+
+def test_a_reconciliation_that_charges_less_than_was_seen_is_bad(
+    auditor: Auditor, world: World
+) -> None:
+    code, told = _reconciled(auditor, world, {})
+    assert code == 1
+    assert "budget was given back" in told
