@@ -53,4 +53,4 @@ def test_an_approval_marked_by_hand_publishes_nothing(
 ) -> None:
     waiting.mark("approve").finish()
     assert waiting.states()["publish"] == "failed" and rig.charge().state == "sealed"
-    assert "asks for an approval and none is recorded" in sentence(capfd)
+    assert "asked for with an approval and none is recorded" in sentence(capfd)
