@@ -184,12 +184,6 @@ class LedgerReader:
             },
         }
 
-    def populations_of(self, dataset: str) -> list[str]:
-        """List the populations a registered dataset draws on."""
-        with reading(self.engine) as connection:
-            rows = list(queries.projection(connection, "dataset_population"))
-        return sorted(str(row["population"]) for row in rows if row["dataset"] == dataset)
-
     def releases(self) -> list[Release]:
         """List releases, newest first."""
         with reading(self.engine) as connection:

@@ -106,24 +106,42 @@ def _limit(args: argparse.Namespace, ledger: Ledger) -> str:
 
 
 def _amend(args: argparse.Namespace, settings: Settings, ledger: Ledger) -> str:
+    """Enter what may change under a known name: columns, and populations that are new."""
     from include.config.loader import load_dataset
-    from include.data.schema import Schema
+    from include.stages.declared import declaration
 
-    dataset = load_dataset(args.dataset, settings.config_dir)
-    known = LedgerReader(ledger.engine).populations_of(args.dataset)
-    added = {
-        name: {"id_column": binding.id_column, "max_rows": binding.max_rows}
-        for name, binding in dataset.bindings.items()
-        if name not in known
-    }
+    declared = declaration(load_dataset(args.dataset, settings.config_dir))
+    known = LedgerReader(ledger.engine).dataset(args.dataset) or {"populations": {}}
+    wanted, bound = declared["populations"], known["populations"]
+    for population, binding in bound.items():
+        if population not in wanted:
+            raise CuSynError(
+                f"{args.dataset}: population {population} is registered and missing in the file; "
+                "none is ever taken away, so restore it"
+            )
+        if wanted[population] != binding:
+            raise CuSynError(
+                f"{args.dataset}: population {population} is registered with {_bound(binding)}, "
+                f"the file says {_bound(wanted[population])}; releases were made under the first, "
+                "so restore it or register the data under a new dataset name"
+            )
+    if known.get("reuse", declared["reuse"]) != declared["reuse"]:
+        raise CuSynError(
+            f"{args.dataset}: registered with reuse {known['reuse']}, the file says "
+            f"{declared['reuse']}; restore it or register the data under a new dataset name"
+        )
     ledger.amend_dataset(
         args.dataset,
-        schema_digest=Schema.from_config(dataset).digest,
-        populations=added,
+        schema_digest=declared["schema_digest"],
+        populations={name: one for name, one in wanted.items() if name not in bound},
         actor=_actor(),
         reason=args.reason,
     )
     return f"{args.dataset} is registered as its file declares it now"
+
+
+def _bound(binding: dict[str, Any]) -> str:
+    return f"id_column {binding['id_column'] or 'none'} and max_rows {binding['max_rows']}"
 
 
 def _generation(args: argparse.Namespace, ledger: Ledger) -> str:
