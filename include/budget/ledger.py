@@ -37,6 +37,9 @@ from include.budget.store.transaction import Clock, Transaction, stamp, transact
 LIFETIME = timedelta(days=7)
 """How long a reservation stands: long enough for an approval over a weekend."""
 
+GUARD_ACTOR = "ledger guard"
+"""Who freezes a ledger that was found rewound."""
+
 _PATIENCE = 20
 
 T = TypeVar("T")
@@ -393,7 +396,7 @@ class Ledger:
         except LedgerRewound as fault:
             # The freeze outlives this process; a login that may not freeze is refused each time.
             with suppress(LedgerRefused, InvalidRequest):
-                self.freeze(str(fault), actor="ledger guard")
+                self.freeze(str(fault), actor=GUARD_ACTOR)
             raise
 
     def _write(self, step: Callable[[Transaction], T]) -> T:

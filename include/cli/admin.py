@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from include.accounting import parse_amount
-from include.budget.ledger import Ledger
+from include.budget.ledger import GUARD_ACTOR, Ledger
 from include.budget.models import Charge
 from include.budget.reader import LedgerReader
 from include.cli.answer import Answer
@@ -41,6 +41,12 @@ def add_actions(parser: argparse.ArgumentParser) -> None:
     add("freeze", "stop every budget pool until it is reconciled")
     two.append(add("reconcile", "charge what a restored backup has lost, and thaw the pools"))
     two[-1].add_argument("--checkpoint", help="a newest checkpoint kept elsewhere")
+    two[-1].add_argument(
+        "--key",
+        nargs="*",
+        default=[],
+        help="public keys of the publisher, where they lie elsewhere",
+    )
     for action in two:
         action.add_argument("--authorised-by", required=True, help="a second person")
 
@@ -165,15 +171,18 @@ def _reconcile(args: argparse.Namespace, settings: Settings, ledger: Ledger) -> 
     from include.budget.anchors import CHECKPOINT_PATTERN
     from include.budget.reconcile import Evidence
 
-    ledger_id = str(LedgerReader(ledger.engine).head()["ledger_id"])
-    folder = settings.checkpoints_dir
-    seen = {
-        path.name: _signed(path, settings, ledger_id)
-        for path in sorted(folder.glob(CHECKPOINT_PATTERN))
-    }
+    reader, folder = LedgerReader(ledger.engine), settings.checkpoints_dir
+    ledger_id, keys = str(reader.head()["ledger_id"]), _public_keys(args, settings)
+    files = sorted(folder.glob(CHECKPOINT_PATTERN))
+    seen = {path.name: _signed(path, keys, ledger_id) for path in files}
+    if not seen and not args.checkpoint and (reader.releases() or _noticed(reader)):
+        raise CuSynError(
+            f"{folder} holds no checkpoint although some were exported; restore them, since they "
+            "are what remembers the loss"
+        )
     if args.checkpoint:
         given = Path(args.checkpoint)
-        facts = _signed(given, settings, ledger_id)
+        facts = _signed(given, keys, ledger_id)
         for name, one in seen.items():
             if (one["at"], one["seq"]) > (facts["at"], facts["seq"]):
                 raise CuSynError(
@@ -192,30 +201,44 @@ def _reconcile(args: argparse.Namespace, settings: Settings, ledger: Ledger) -> 
     )
 
 
-def _signed(path: Path, settings: Settings, ledger_id: str) -> dict[str, Any]:
+def _noticed(reader: LedgerReader) -> bool:
+    """Tell whether the ledger's guard has ever seen a checkpoint that the ledger lacks."""
+    return any(one.kind == "freeze" and one.actor == GUARD_ACTOR for one in reader.entries())
+
+
+def _public_keys(args: argparse.Namespace, settings: Settings) -> dict[str, bytes]:
+    """Read the keys that may have signed: those kept here and those given, by id."""
+    from include.publishing.signing import PUBLIC_FOLDER, key_id
+
+    files = [*(settings.keys_dir / PUBLIC_FOLDER).glob("*.pem"), *map(Path, args.key)]
+    try:
+        pems = [path.read_bytes() for path in files]
+    except OSError as fault:
+        raise CuSynError(f"{fault.filename}: the public key cannot be read; check --key") from None
+    return {key_id(pem): pem for pem in pems}
+
+
+def _signed(path: Path, keys: dict[str, bytes], ledger_id: str) -> dict[str, Any]:
     """Open a checkpoint of this ledger that a known key has signed; anything else is no evidence.
 
     Raises:
         CuSynError: it is no checkpoint, of another ledger, or not signed by a known key.
     """
     from include.budget.checkpoint import message
-    from include.publishing.signing import PUBLIC_FOLDER, key_id, verify
+    from include.publishing.signing import verify
 
     try:
         told = json.loads(path.read_text("utf-8"))
         body, signature = str(told["body"]), bytes.fromhex(told["signature"])
         facts: dict[str, Any] = json.loads(body)
-        about = facts["ledger_id"]
+        about, key = facts["ledger_id"], str(told["key_id"])
     except (OSError, ValueError, KeyError, TypeError):
         raise CuSynError(f"{path}: not an exported checkpoint; name a checkpoint-*.json") from None
-    pems = [key.read_bytes() for key in (settings.keys_dir / PUBLIC_FOLDER).glob("*.pem")]
-    known = {key_id(pem): pem for pem in pems}
-    if told["key_id"] not in known:
+    if key not in keys:
         raise CuSynError(
-            f"{path}: signed with key {told['key_id']}, which is not in "
-            f"{settings.keys_dir / PUBLIC_FOLDER}; put its public key there"
+            f"{path}: signed with key {key}, which is unknown here; give its public half with --key"
         )
-    if not verify(known[told["key_id"]], signature, message(body)):
+    if not verify(keys[key], signature, message(body)):
         raise CuSynError(
             f"{path}: its signature does not hold; restore the checkpoint from its copy"
         )

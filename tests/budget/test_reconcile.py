@@ -156,6 +156,7 @@ def test_a_reconciliation_that_gives_budget_back_is_found(world: World, lost: Ch
     given = {"actor": "mallory", "authorised_by": "eve", "reason": "disk repaired"}
     world.ledger.reconcile(Evidence([lying]), **given)
     world.published("sold_twice")  # what is sold later must not count as the charge
+    world.ledger.reconcile(Evidence([lost.facts]), **given)  # too late to be honest
     report = world.verify(lost.anchor)
     assert not report.ok
     assert "budget was given back" in str(report.problems[0])

@@ -95,8 +95,27 @@ def test_a_checkpoint_nobody_signed_is_no_evidence(cli, place, lost):
     assert code == 1
     assert "its signature does not hold" in err
     lost[-1].write_text(json.dumps(told | {"key_id": "0" * 16}))
-    assert "put its public key there" in _reconcile(cli)[2]
+    assert "give its public half with --key" in _reconcile(cli)[2]
     assert place.reader.entries()[-1].kind != "reconcile"
+
+
+def test_without_the_witnesses_nothing_is_thawed(cli, place, make_run, lost, tmp_path):
+    with pytest.raises(LedgerRewound):
+        budget_eval(make_run(), place, None)
+    for path in lost:
+        path.rename(tmp_path / path.name)
+    code, _, err = _reconcile(cli)
+    assert code == 1
+    assert "holds no checkpoint although some were exported" in err
+    assert {pool.status for pool in place.reader.pools()} == {"frozen"}
+
+
+def test_a_steward_who_sees_no_key_folder_gives_the_public_key(cli, place, lost, tmp_path):
+    [public] = (place.settings.keys_dir / "public").glob("*.pem")
+    given = public.rename(tmp_path / "publisher.pem")
+    assert _reconcile(cli)[0] == 1
+    assert "the public key cannot be read" in _reconcile(cli, "--key", "none.pem")[2]
+    assert _reconcile(cli, "--key", str(given))[0] == 0
 
 
 def test_an_older_or_missing_checkpoint_is_refused(cli, lost):
