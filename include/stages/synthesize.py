@@ -14,6 +14,7 @@ from include.accounting import event_from_dict, format_amount
 from include.errors import CuSynError
 from include.stages.declared import require_registered
 from include.stages.desk import Desk
+from include.stages.ledger import witness
 from include.stages.run import ReleaseRun, Workplace, paid_charge
 from include.stages.store import protect
 from include.stages.task import budget_request, delta_exponent_of, schema_of, synthesis_task
@@ -190,6 +191,9 @@ def _open_or_resume(
             events=[event.to_dict() for event in plan.events],
             attempt=str(run.attempt),
         )
+        # Seen outside the database before a row is read: a ledger restored to the moment before
+        # this would otherwise believe the charge unopened, and measure it again.
+        witness(place)
         return opened, {}
     rounds = _journalled_rounds(place.reader.entries(charge.charge_id))
     answers = _answers(rounds, desk)
