@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -103,17 +104,25 @@ def cli(house: House, *arguments: str) -> int:
 def test_each_stage_logs_one_plain_line_and_no_noise(alice: Client, released: str) -> None:
     for stage in STAGES:
         lines = alice.log(RELEASE, released, stage)
-        audit = [line["event"] for line in lines if "cusyn_airflow" in str(line.get("logger"))]
+        ours = [line for line in lines if "cusyn_airflow" in str(line.get("logger"))]
+        audit = [line["event"] for line in ours if line.get("level") == "info"]
         assert len(audit) == 1, audit
         name = {"budget_eval": "BudgetEval", "quality_check": "quality-check"}.get(stage, stage)
         assert audit[0].startswith(f"{name}: "), audit
         noise = [
             (line.get("logger"), line["event"])
             for line in lines
-            if line.get("level") in ("warning", "error", "critical")
+            if (line.get("level") in ("warning", "error", "critical") and not _warns_of_noise(line))
             or str(line.get("logger", "")).split(".")[0] in LIBRARIES
         ]
         assert noise == [], (stage, noise)
+
+
+def _warns_of_noise(line: dict[str, Any]) -> bool:
+    """Tell the plan's own warning, said before anything is spent, from a library's."""
+    return "cusyn_airflow" in str(line.get("logger")) and line["event"].startswith(
+        "BudgetEval: Noise will swamp the interest query"
+    )
 
 
 LIBRARIES = (
