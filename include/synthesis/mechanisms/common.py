@@ -6,10 +6,11 @@ import itertools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
-from include.accounting import Event, Gaussian
+from include.accounting import Event, Gaussian, compose
 from include.synthesis.mechanisms.base import Step
-from include.synthesis.plan import PlanError, sigma_within
+from include.synthesis.plan import Plan, PlanError, predict, sigma_within
 from include.synthesis.spending import OpenRound
 from include.synthesis.task import MAX_CANDIDATES, Clique, SynthesisTask, TaskError
 
@@ -169,3 +170,42 @@ def downward_closure(task: SynthesisTask) -> dict[Clique, float]:
         for column in clique:
             by_column[column] += weight
     return {part: sum(by_column[column] for column in part) for part in parts}
+
+
+def plan_of(
+    mechanism: str,
+    task: SynthesisTask,
+    epsilon_pico: int,
+    delta_exponent: int,
+    parameters: dict[str, Any],
+    events: tuple[Event, ...],
+) -> Plan:
+    """Compose a plan's events and predict its interest queries from their noise.
+
+    Args:
+        mechanism: Registered name.
+        task: What is asked for.
+        epsilon_pico: Granted epsilon in units of 1e-12.
+        delta_exponent: N of delta = 1e-N.
+        parameters: The mechanism's settings, `sigma_interest` among them.
+        events: Everything the plan does to the data.
+
+    Returns:
+        The plan.
+
+    Privacy: ledger only.
+    """
+    cost = compose(events)
+    return Plan(
+        mechanism=mechanism,
+        task=task,
+        epsilon_pico=epsilon_pico,
+        delta_exponent=delta_exponent,
+        parameters=parameters,
+        events=events,
+        cost=cost,
+        predictions=tuple(
+            predict(task, query, parameters["sigma_interest"], cost, delta_exponent)
+            for query in task.interest
+        ),
+    )

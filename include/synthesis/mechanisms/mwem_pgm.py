@@ -20,13 +20,13 @@ from include.synthesis.mechanisms.common import (
     interest_step,
     measure_step,
     noise_l1,
+    plan_of,
     workload_candidates,
 )
 from include.synthesis.options import ESTIMATOR, INTEREST_SHARE, MAX_MODEL_MB, Option
 from include.synthesis.plan import (
     Plan,
     granted_rho,
-    predict,
     selection_epsilon_within,
     sigma_within,
 )
@@ -147,20 +147,7 @@ class MwemPgm(Synthesizer):
         layout = self._layout(task)
         parameters = layout.parameters(granted_rho(epsilon_pico, delta_exponent))
         events = _events(parameters, len(task.interest), task.max_rows)
-        cost = compose(events)
-        return Plan(
-            mechanism=self.name,
-            task=task,
-            epsilon_pico=epsilon_pico,
-            delta_exponent=delta_exponent,
-            parameters=parameters,
-            events=events,
-            cost=cost,
-            predictions=tuple(
-                predict(task, query, parameters["sigma_interest"], cost, delta_exponent)
-                for query in task.interest
-            ),
-        )
+        return plan_of(self.name, task, epsilon_pico, delta_exponent, parameters, events)
 
     def cost_of(self, task: SynthesisTask, delta_exponent: int) -> Callable[[int], Cost]:
         """Return the cost of `plan` as a function of epsilon; see `Synthesizer.cost_of`."""
