@@ -38,7 +38,7 @@ HISTORY = 50  # the newest releases of a pool that a burn-down shows
 PURPOSES = {
     "total": "row count",
     "selected": "general",
-    "adaptive": "general",
+    "adaptive rounds": "general",
     "selection": "selection",
     "interest": "interest",
     "one-way": "one-way",
