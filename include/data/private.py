@@ -25,7 +25,9 @@ from include.errors import CuSynError
 
 _BATCH_ROWS = 1 << 16
 _CACHE_CELLS = 1 << 22  # counts kept for repeated questions: 32 MB
-_OPEN_TO_ALL = frozenset({"domain", "max_rows", "spending", "counts", "counts_many", "__class__"})
+_OPEN_TO_ALL = frozenset(
+    {"domain", "max_rows", "spending", "counts", "counts_many", "gathered", "__class__"}
+)
 
 
 class _Vault:
@@ -162,6 +164,30 @@ class ProtectedTable:
             lambda: _count(vault, wanted), PrivateReadError, "counting protected rows"
         )
 
+    def gathered(self, cells: Mapping[str, Sequence[int]]) -> ProtectedTable:
+        """Return the same rows with the cells of some columns gathered in bins, each row by itself.
+
+        Args:
+            cells: for each such column the bin of every code, shape (cells,); bins count from 0.
+
+        Returns:
+            A protected table of its own, closed; columns that are not named share their memory.
+
+        Raises:
+            PrivateReadError: outside `with table.spending()`, or for an unknown column.
+
+        Privacy: reads raw data.
+        """
+        vault = _VAULTS[self]
+        if not vault.open:
+            raise PrivateReadError(
+                "rows were to be gathered outside a spending step; open the charge first"
+            )
+        _check(tuple(cells), vault.domain)
+        return without_values(
+            lambda: _gathered(vault, cells), PrivateReadError, "gathering protected rows in bins"
+        )
+
     def __getattribute__(self, name: str) -> Any:
         if name in _OPEN_TO_ALL:
             return object.__getattribute__(self, name)
@@ -222,6 +248,14 @@ def _count(vault: _Vault, cliques: list[tuple[str, ...]]) -> list[Counts]:
         if room >= 0:
             vault.cache[clique] = counts
     return [counts.copy() for counts in answer]
+
+
+def _gathered(vault: _Vault, cells: Mapping[str, Sequence[int]]) -> ProtectedTable:
+    columns, domain = dict(vault.columns), dict(vault.domain)
+    for name, bins in cells.items():
+        columns[name] = np.asarray(bins, dtype=columns[name].dtype)[columns[name]]
+        domain[name] = max(bins) + 1
+    return ProtectedTable._sealed(columns, domain, vault.max_rows)
 
 
 def _read(

@@ -19,7 +19,8 @@ class Option:
         high: Largest number accepted.
         whole: Whether it must be an integer.
         choices: Accepted words, for an option that is no number.
-        kind: switch (true or false), column or columns, for an option that is none of these.
+        kind: switch (true or false), column, columns or counts (a whole number for each of some
+            columns), for an option that is none of these.
         about: One line for forms and documentation.
 
     Privacy: ledger only.
@@ -96,4 +97,9 @@ def _checked_kind(name: str, kind: str, value: Any) -> Any:
         if not isinstance(names, list | tuple) or not all(isinstance(one, str) for one in names):
             raise TaskError(f"options: {name} is a list of columns.")
         return list(names)
+    if kind == "counts":
+        whole = isinstance(value, Mapping) and all(type(number) is int for number in value.values())
+        if not whole or not value or not all(isinstance(one, str) for one in value):
+            raise TaskError(f"options: {name} gives columns a whole number each, e.g. {{age: 8}}.")
+        return dict(value)
     return value

@@ -147,6 +147,52 @@ def dependence_score(
     return int(np.abs(joint * scale - expected).sum())
 
 
+def quantile_sensitivity(part: int, parts: int, max_rows: int) -> int:
+    """Bound how far one privacy unit moves any score of `quantile_scores`.
+
+    Args:
+        part: Which quantile, from 1 to parts - 1.
+        parts: Of how many.
+        max_rows: Rows one unit may own.
+
+    Returns:
+        Sensitivity in units of a score (1 / parts of a row): below `max_rows` rows.
+
+    Source: docs/guarantee.md, "The quantile score". A row below an edge moves its score by at most
+        parts - part, a row above by at most part, a row without a number not at all.
+
+    Privacy: ledger only.
+    """
+    return max(part, parts - part) * max_rows
+
+
+def quantile_scores(
+    counts: NDArray[np.int64], grid: int, part: int, parts: int
+) -> NDArray[np.int64]:
+    """Score each inner edge of a grid as a quantile, in exact integers.
+
+    Args:
+        counts: Exact counts of the column, int64, shape (cells,); those behind the grid (rows
+            without a number) count for nothing.
+        grid: Cells in their order, at least 2.
+        part: Which quantile, from 1 to parts - 1.
+        parts: Of how many.
+
+    Returns:
+        int64, shape (grid - 1,): for the edge below cell c = 1 .. grid - 1 minus the distance
+        |parts rank(c) - part n|, rank(c) being the rows below it and n the rows on the grid.
+
+    Source: Smith 2011 (the exponential mechanism on the rank error), on a declared grid.
+
+    Privacy: reads raw data (call it inside a spending primitive only).
+    """
+    import numpy as np
+
+    below = np.cumsum(counts[:grid], dtype=np.int64)
+    found: NDArray[np.int64] = -np.abs(parts * below[:-1] - part * below[-1])
+    return found
+
+
 def batches(
     nodes: Sequence[Node], domain: Mapping[str, int]
 ) -> Iterator[dict[tuple[str, ...], list[Node]]]:

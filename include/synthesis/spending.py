@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+Cells = Mapping[str, Sequence[int]]
+"""For columns whose cells are gathered in bins: the bin of each code."""
+
 EventT = TypeVar("EventT", Gaussian, ExponentialMechanism, DiscreteLaplace)
 
 
@@ -50,6 +53,9 @@ class ProtectedCounts(Protocol):
 
     def counts_many(self, cliques: Sequence[Clique]) -> Sequence[NDArray[np.int64]]:
         """Count several marginals in one pass."""
+
+    def gathered(self, cells: Cells) -> ProtectedCounts:
+        """Return the same rows with cells gathered in bins, as well protected."""
 
 
 class RoundLog(Protocol):
@@ -81,7 +87,8 @@ class SpendingSession:
         ceiling: Fraction,
         pure_ceiling: Fraction | None = None,
     ) -> None:
-        self._data = data
+        self._whole = self._data = data
+        self._cells: Cells = {}
         self._log = log
         self._ceiling = ceiling
         self._pure_left = pure_ceiling
@@ -109,12 +116,15 @@ class SpendingSession:
         self.last_round = number
 
     @contextmanager
-    def round(self, purpose: str, events: Sequence[Event]) -> Iterator[OpenRound]:
+    def round(
+        self, purpose: str, events: Sequence[Event], cells: Cells | None = None
+    ) -> Iterator[OpenRound]:
         """Journal the events, let the primitives run, then journal their noisy answer.
 
         Args:
             purpose: total, one-way, interest or selected.
             events: What the round will spend, in the order of the primitives' calls.
+            cells: Bins through which the round sees the table, a function of earlier answers.
 
         Yields:
             The open round; its `result` is set once it is closed.
@@ -127,6 +137,7 @@ class SpendingSession:
         self._log.begin(self.last_round, tuple(events))
         turn = OpenRound(self, list(events))
         try:
+            self._look_through(cells or {})
             yield turn
         except CuSynError:
             raise
@@ -144,6 +155,7 @@ class SpendingSession:
             marginals=tuple(turn.marginals),
             burned=tuple(self.burned),
             choices=tuple(turn.choices),
+            edges=tuple(turn.edges),
         )
         self._log.answer(self.last_round, turn.result.to_payload())
         self.burned = []
@@ -159,6 +171,15 @@ class SpendingSession:
                     raise SpendingError("The round would spend more pure epsilon than planned.")
                 self._pure_left -= pure
         self.spent += cost
+
+    def _look_through(self, cells: Cells) -> None:
+        """Gather the table's cells in bins: a recoding of each row by itself, inside a round."""
+        if cells == self._cells:
+            return
+        with self._whole.spending():
+            self._data = self._whole.gathered(cells) if cells else self._whole
+        self._cells = dict(cells)
+        self._counts, self._dependences = {}, {}
 
     def _exact(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
         """Count marginals, each once. Only `OpenRound` calls this, with an event in hand."""
@@ -208,6 +229,7 @@ class OpenRound:
         self.pending = events
         self.marginals: list[NoisyMarginal] = []
         self.choices: list[Clique] = []
+        self.edges: list[tuple[str, int]] = []
         self.result: Round | None = None
 
     def measure(self, clique: Clique, label: str) -> NoisyMarginal:
@@ -308,6 +330,33 @@ class OpenRound:
         index = noise.exponential_mechanism(scores, each * (len(columns) - 1), event.epsilon)
         self.choices.append((columns[index],))
         return index
+
+    def select_edge(self, column: str, grid: int, part: int, parts: int) -> int:
+        """Select the edge of a declared grid that is nearest to a quantile.
+
+        Args:
+            column: The column; its first `grid` cells are in order.
+            grid: Cells in their order, at least 2.
+            part: Which quantile, from 1 to parts - 1.
+            parts: Of how many.
+
+        Returns:
+            The declared cell above the edge, 1 to grid - 1; also kept for the round's answer.
+
+        Raises:
+            SpendingError: The next event is no selection.
+
+        Source: Smith 2011; scores as in `selection.quantile_scores`.
+
+        Privacy: reads raw data (spends the event).
+        """
+        event = self._take(ExponentialMechanism)
+        counts = self._session._exact([(column,)])[0]
+        scores = selection.quantile_scores(counts, grid, part, parts)
+        sensitivity = selection.quantile_sensitivity(part, parts, self._session._data.max_rows)
+        edge = 1 + noise.exponential_mechanism(scores, sensitivity, event.epsilon)
+        self.edges.append((column, edge))
+        return edge
 
     def select(
         self,

@@ -39,6 +39,7 @@ class SynthesisTask:
         options: Options of the mechanism, checked by the mechanism.
         expected_rows: Public guess of the row count, for predictions only.
         workload_text: "all k-way" where the workload was given so.
+        ordered: For columns whose cells have an order: how many of their first cells do.
 
     Privacy: ledger only.
     """
@@ -50,6 +51,7 @@ class SynthesisTask:
     options: Mapping[str, Any] = field(default_factory=dict)
     expected_rows: int | None = None
     workload_text: str | None = None
+    ordered: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def build(
@@ -61,6 +63,7 @@ class SynthesisTask:
         max_rows: int = 1,
         options: Mapping[str, Any] | None = None,
         expected_rows: int | None = None,
+        ordered: Mapping[str, int] | None = None,
     ) -> SynthesisTask:
         """Check a task against its domain and bring its marginals into one form.
 
@@ -72,6 +75,7 @@ class SynthesisTask:
             max_rows: Rows one privacy unit may own, >= 1.
             options: Options of the mechanism.
             expected_rows: Public guess of the row count, >= 0, or None.
+            ordered: For columns whose cells have an order: how many of their first cells do.
 
         Returns:
             The task, marginals in the column order of the domain, repeats removed.
@@ -98,6 +102,7 @@ class SynthesisTask:
             options=dict(options or {}),
             expected_rows=expected_rows,
             workload_text=text,
+            ordered=_checked_order(cells, ordered or {}),
         )
 
     def cells(self, clique: Clique) -> int:
@@ -111,7 +116,7 @@ class SynthesisTask:
             workload = [
                 {"columns": list(clique), "weight": weight} for clique, weight in self.workload
             ]
-        return {
+        record: dict[str, Any] = {
             "domain": [[name, cells] for name, cells in self.domain.items()],
             "workload": workload,
             "interest": [list(clique) for clique in self.interest],
@@ -119,6 +124,7 @@ class SynthesisTask:
             "options": dict(self.options),
             "expected_rows": self.expected_rows,
         }
+        return record | {"ordered": dict(self.ordered)} if self.ordered else record
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> SynthesisTask:
@@ -130,6 +136,7 @@ class SynthesisTask:
             max_rows=record["max_rows"],
             options=record["options"],
             expected_rows=record["expected_rows"],
+            ordered=record.get("ordered"),
         )
 
 
@@ -177,6 +184,13 @@ def _checked_domain(domain: Mapping[str, int]) -> dict[str, int]:
         if type(cells) is not int or cells < 1:
             raise TaskError(f"columns: {name!r} needs a number of cells of at least 1.")
     return dict(domain)
+
+
+def _checked_order(domain: Mapping[str, int], ordered: Mapping[str, int]) -> dict[str, int]:
+    for name, cells in ordered.items():
+        if name not in domain or type(cells) is not int or not 1 <= cells <= domain[name]:
+            raise TaskError(f"columns: the ordered cells of {name!r} are not among its cells.")
+    return dict(ordered)
 
 
 def _checked_workload(

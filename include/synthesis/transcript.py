@@ -69,6 +69,7 @@ class Round:
         marginals: The noisy answers.
         burned: Events of interrupted rounds right before this one: spent, never answered.
         choices: What its selections chose where no measurement tells: columns, in order.
+        edges: What its selections of quantiles chose: (column, declared cell above the edge).
 
     Privacy: post-processing.
     """
@@ -79,18 +80,22 @@ class Round:
     marginals: tuple[NoisyMarginal, ...]
     burned: tuple[Event, ...] = ()
     choices: tuple[Clique, ...] = ()
+    edges: tuple[tuple[str, int], ...] = ()
 
     def to_payload(self) -> dict[str, Any]:
         """Describe the round in JSON types: the payload of `RoundLog.answer`."""
-        payload = {
+        payload: dict[str, Any] = {
             "round": self.number,
             "purpose": self.purpose,
             "events": [event.to_dict() for event in self.events],
             "marginals": [item.to_dict() for item in self.marginals],
             "burned": [event.to_dict() for event in self.burned],
         }
-        chosen = [list(choice) for choice in self.choices]
-        return payload | {"choices": chosen} if chosen else payload
+        if self.choices:
+            payload["choices"] = [list(choice) for choice in self.choices]
+        if self.edges:
+            payload["edges"] = [list(edge) for edge in self.edges]
+        return payload
 
     @classmethod
     def from_payload(cls, payload: Mapping[str, Any]) -> Round:
@@ -116,6 +121,7 @@ class Round:
                 ),
                 burned=tuple(event_from_dict(item) for item in payload["burned"]),
                 choices=tuple(tuple(choice) for choice in payload.get("choices", ())),
+                edges=tuple((column, int(edge)) for column, edge in payload.get("edges", ())),
             )
         except (KeyError, TypeError, ValueError) as fault:
             raise TranscriptError(

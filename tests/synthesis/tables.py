@@ -41,6 +41,16 @@ class CountsTable:
     def counts_many(self, cliques: Sequence[tuple[str, ...]]) -> list[np.ndarray]:
         return [self.counts(clique) for clique in cliques]
 
+    def gathered(self, cells: Mapping[str, Sequence[int]]) -> CountsTable:
+        if not self._open:
+            raise RuntimeError("gathered outside a spending primitive")
+        codes, domain = self.codes.copy(), dict(self.domain)
+        for name, bins in cells.items():
+            place = list(domain).index(name)
+            codes[:, place] = np.asarray(bins)[codes[:, place]]
+            domain[name] = max(bins) + 1
+        return CountsTable(codes, domain, max_rows=self.max_rows)
+
 
 class Journal:
     """A RoundLog that keeps everything; `crash_in` makes it die inside that round."""

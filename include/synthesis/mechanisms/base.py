@@ -8,14 +8,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from include.accounting import Cost, Event
+from include.synthesis.bins import ColumnBins
 from include.synthesis.options import Option, read_options
 from include.synthesis.plan import Plan, PlanError
-from include.synthesis.spending import OpenRound, ProtectedCounts, RoundLog, SpendingSession
+from include.synthesis.spending import (
+    Cells,
+    OpenRound,
+    ProtectedCounts,
+    RoundLog,
+    SpendingSession,
+)
 from include.synthesis.task import SynthesisTask
 from include.synthesis.transcript import (
     NoisyMarginal,
@@ -40,6 +47,7 @@ class Step:
         purpose: total, one-way, interest or selected.
         events: Its events, in the order in which `run` uses them.
         run: Does the round, given the primitives.
+        cells: Bins through which it sees the table, from earlier answers; none by default.
 
     Privacy: ledger only.
     """
@@ -47,6 +55,7 @@ class Step:
     purpose: str
     events: tuple[Event, ...]
     run: Callable[[OpenRound], None]
+    cells: Cells = field(default_factory=dict)
 
 
 class Policy(ABC):
@@ -176,7 +185,7 @@ class Synthesizer(ABC):
             rounds = [Round.from_payload(payload) for payload in resume_from]
             _replay(session, policy, rounds, interrupted)
         while (step := policy.next(session.left)) is not None:
-            with session.round(step.purpose, step.events) as turn:
+            with session.round(step.purpose, step.events, step.cells) as turn:
                 step.run(turn)
             assert turn.result is not None
             rounds.append(turn.result)
@@ -207,14 +216,30 @@ class Synthesizer(ABC):
 
         Privacy: post-processing.
         """
-        from include.synthesis.fitting import Fitter
-
         if transcript.plan_digest != plan.digest:
             raise TranscriptError("The transcript was measured under another plan; fit it there.")
         if transcript.earlier != tuple(item.digest for item in earlier):
             raise TranscriptError("The transcript was measured with other earlier transcripts.")
-        options = self.options(plan.task)
-        fitter = Fitter(plan.task.domain, options["max_model_mb"], options["estimator"])
+        return self._fitted(transcript, plan, earlier)
+
+    def bins(self, transcript: Transcript, plan: Plan) -> tuple[ColumnBins, ...]:
+        """Tell the bins whose edges a transcript selected privately; none for most mechanisms.
+
+        Privacy: post-processing.
+        """
+        return ()
+
+    def _fitted(self, transcript: Transcript, plan: Plan, earlier: Sequence[Transcript]) -> Model:
+        return self._graphical(plan.task, transcript, earlier)
+
+    def _graphical(
+        self, task: SynthesisTask, transcript: Transcript, earlier: Sequence[Transcript]
+    ) -> Model:
+        """Fit a graphical model over the domain of a task."""
+        from include.synthesis.fitting import Fitter
+
+        options = self.options(task)
+        fitter = Fitter(task.domain, options["max_model_mb"], options["estimator"])
         fitter.add(transcript.marginals)
         fitter.add_where_it_fits(merge_marginals(earlier))
         return fitter.fit_for_release()

@@ -1,7 +1,8 @@
 """CSAPrivBayes with a guarantee, and PrivBayes: the same without regions.
 
-Every step of the paper that looks at the data pays: the first attribute, the parents, the regions
-and the tables. The claim is pure differential privacy (or zCDP with Gaussian tables).
+Every step of the paper that looks at the data pays: the bins, where they are not declared, the
+first attribute, the parents, the regions and the tables. The claim is pure differential privacy
+(or zCDP with Gaussian tables).
 """
 
 from __future__ import annotations
@@ -10,17 +11,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from include.accounting import Cost, compose
+from include.synthesis.bins import ColumnBins, SpreadModel
 from include.synthesis.mechanisms.base import Policy, Synthesizer
 from include.synthesis.mechanisms.csa_privbayes import budget
 from include.synthesis.mechanisms.csa_privbayes.attribute import AttributeLoss, attribute_loss
 from include.synthesis.mechanisms.csa_privbayes.forecast import swamped
 from include.synthesis.mechanisms.csa_privbayes.options import CSA_PRIVBAYES, PRIVBAYES
 from include.synthesis.mechanisms.csa_privbayes.policy import NetworkPolicy
+from include.synthesis.mechanisms.csa_privbayes.quantiles import settled_bins
 from include.synthesis.mechanisms.csa_privbayes.settings import Settings, read_settings
 from include.synthesis.options import Option
 from include.synthesis.plan import Plan
 from include.synthesis.task import SynthesisTask
-from include.synthesis.transcript import NoisyMarginal, Transcript, TranscriptError
+from include.synthesis.transcript import NoisyMarginal, Transcript
 
 if TYPE_CHECKING:
     from include.synthesis.model import Model
@@ -63,20 +66,22 @@ class PrivBayes(Synthesizer):
 
         return cost
 
-    def fit(
-        self, transcript: Transcript, plan: Plan, *, earlier: Sequence[Transcript] = ()
-    ) -> Model:
-        """Fit the network, or a graphical model with `fit: pgm`; see `Synthesizer.fit`."""
-        settings = self.settings(plan.task)
-        if settings.pgm:
-            return super().fit(transcript, plan, earlier=earlier)
-        if transcript.plan_digest != plan.digest:
-            raise TranscriptError("The transcript was measured under another plan; fit it there.")
-        if transcript.earlier != tuple(item.digest for item in earlier):
-            raise TranscriptError("The transcript was measured with other earlier transcripts.")
+    def bins(self, transcript: Transcript, plan: Plan) -> tuple[ColumnBins, ...]:
+        """Tell the bins of `quantile_bins`; see `Synthesizer.bins`."""
+        return settled_bins(self.settings(plan.task), transcript.rounds)
+
+    def _fitted(self, transcript: Transcript, plan: Plan, earlier: Sequence[Transcript]) -> Model:
+        """Fit the network, or a graphical model with `fit: pgm`."""
         from include.synthesis.mechanisms.csa_privbayes.model import fit_network
 
-        return fit_network(settings, transcript)
+        settings = self.settings(plan.task)
+        model: Model
+        if settings.pgm:
+            model = self._graphical(settings.task, transcript, earlier)
+        else:
+            model = fit_network(settings, transcript)
+        bins = self.bins(transcript, plan)
+        return SpreadModel(model, plan.task.domain, bins) if bins else model
 
     def settings(self, task: SynthesisTask) -> Settings:
         """Check a task and its options.

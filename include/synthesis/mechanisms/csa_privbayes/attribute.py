@@ -83,6 +83,8 @@ def attribute_loss(
 
 
 def _reads(turn: Round, sensitive: str) -> bool:
+    if turn.edges:
+        return any(column == sensitive for column, _ in turn.edges)
     if not turn.marginals:
         return True  # a selection compares scores that may hold S
     return any(sensitive in item.clique for item in turn.marginals)

@@ -22,6 +22,8 @@ from include.accounting import (
     ExponentialMechanism,
     Gaussian,
 )
+from include.synthesis.bins import selections
+from include.synthesis.mechanisms.csa_privbayes.quantiles import LABEL
 from include.synthesis.mechanisms.csa_privbayes.settings import Settings
 from include.synthesis.plan import (
     MIN_EPSILON_PICO,
@@ -43,7 +45,8 @@ def parameters(settings: Settings, epsilon_pico: int, delta_exponent: int) -> di
 
     Returns:
         Parameters of the parts: `total`, `root`, `structure` and `region` (epsilon of each event,
-        or sigma for Gaussian measurements; None for parts that are not bought), `block_rho_pico`
+        or sigma for Gaussian measurements; None for parts that are not bought), `bins` (epsilon of
+        each; only with `quantile_bins`), `block_rho_pico`
         and `block_epsilon_pico` (None under Gaussian noise) of all tables together, and
         `useful_cells_per_row`.
 
@@ -69,6 +72,8 @@ def events(settings: Settings, parts: dict[str, Any]) -> tuple[Event, ...]:
     listed: list[Event] = []
     if parts["total"] is not None:
         listed.append(noisy_event(settings, parts["total"], "total"))
+    if parts.get("bins") is not None:
+        listed += [ExponentialMechanism(parts["bins"], LABEL)] * selections(settings.bins)
     if parts["root"] is not None:
         listed.append(ExponentialMechanism(parts["root"], "root"))
     listed += [ExponentialMechanism(parts["structure"], "structure")] * others
@@ -91,6 +96,8 @@ def noisy_event(settings: Settings, amount: float, label: str) -> DiscreteLaplac
 def _laplace(settings: Settings, epsilon: Fraction) -> dict[str, Any]:
     others = len(settings.columns) - 1
     counts = {"total": 1, "root": 1, "structure": others, "region": others}
+    if settings.bins:
+        counts[LABEL] = selections(settings.bins)
     parts: dict[str, Any] = {
         name: short_epsilon(settings.shares[name] * epsilon / count)
         if name in settings.shares
@@ -120,7 +127,7 @@ def _gaussian(settings: Settings, rho: Fraction) -> dict[str, Any]:
         if name in shares:
             parts[name] = sigma_within(shares[name] * rho, count, rows)
             used += Gaussian(parts[name], rows).rho * count
-    for name, count in (("root", 1), ("structure", others)):
+    for name, count in (("root", 1), ("structure", others), (LABEL, selections(settings.bins))):
         if name in shares:
             parts[name] = selection_epsilon_within(shares[name] * rho, count)
             used += ExponentialMechanism(parts[name]).rho * count

@@ -20,6 +20,12 @@ COMMON: dict[str, Option] = {
         None, "share for the structure; 0.3 (laplace) or 0.1 (gaussian)", low=0.01, high=0.9
     ),
     "root_share": Option(0.05, "share for selecting the first attribute", low=0.001, high=0.5),
+    "quantile_bins": Option(
+        None, "bins a column gets by private quantiles of its declared cells", kind="counts"
+    ),
+    "bin_share": Option(
+        None, "share for selecting their edges; 0.1 by default", low=0.001, high=0.5
+    ),
     "usefulness": Option(
         4, "cells must hold so many times their noise on average", low=0.1, high=1000
     ),

@@ -1,9 +1,10 @@
-"""Rounds of a network mechanism: count, root, one selection an attribute, regions, then tables."""
+"""Rounds of a network mechanism: count, bins, root, structure, regions, then tables."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from include.synthesis.mechanisms.csa_privbayes.budget import (
     noisy_event,
     short_epsilon,
 )
+from include.synthesis.mechanisms.csa_privbayes.quantiles import LABEL, settled_bins
 from include.synthesis.mechanisms.csa_privbayes.settings import Settings
 from include.synthesis.mechanisms.csa_privbayes.structure import (
     candidates,
@@ -50,6 +52,11 @@ class NetworkPolicy(Policy):
         self._nodes: list[Node] = [] if settings.root is None else [(settings.root, ())]
         self._rows: float | None = settings.public_rows
         self._open = {name for name in ("total", "root", "region") if self._parts[name] is not None}
+        # The columns of the selections of edges that are still to come, one entry each.
+        self._edges_open = [
+            name for name, item in settings.bins.items() for _ in range(1, item.bins)
+        ]
+        self._bin_rounds: list[Round] = []
         self._information: dict[str, float] | None = None
         self._measured: set[Clique] = set()
         self._structure_left = others * Fraction(self._parts["structure"])
@@ -72,6 +79,8 @@ class NetworkPolicy(Policy):
             self._nodes.append((choice[0], choice[1:]))
             if self._fitter is not None:
                 self._fitter.sizer.add(choice)
+        if turn.edges:
+            self._bin_rounds.append(turn)
         if turn.purpose == "total":
             self._rows = max(0.0, float(turn.marginals[0].counts[0]))
         if turn.purpose == "region":
@@ -79,11 +88,33 @@ class NetworkPolicy(Policy):
         self._measured |= {item.clique for item in turn.marginals if item.label == "table"}
 
     def next(self, left: Fraction) -> Step | None:
-        """Name the next round: count, root, structure, regions, tables."""
-        settings = self._settings
+        """Name the next round: count, bins, root, structure, regions, tables."""
         if "total" in self._open:
-            event = noisy_event(settings, self._parts["total"], "total")
+            event = noisy_event(self._settings, self._parts["total"], "total")
             return _measuring("total", [()], (event,))
+        if self._edges_open:
+            return self._edges()
+        step = self._in_bins()
+        if step is None or not self._settings.bins:
+            return step
+        bins = settled_bins(self._settings, self._bin_rounds)
+        return replace(step, cells={item.column: item.gathered for item in bins})
+
+    def _edges(self) -> Step:
+        """Select the edges of one column: its quantiles 1 / bins to (bins - 1) / bins."""
+        column = self._edges_open[0]
+        wanted = self._settings.bins[column]
+        events = (ExponentialMechanism(self._parts[LABEL], LABEL),) * (wanted.bins - 1)
+
+        def run(turn: OpenRound) -> None:
+            for part in range(1, wanted.bins):
+                turn.select_edge(column, wanted.grid, part, wanted.bins)
+
+        return Step(LABEL, events, run)
+
+    def _in_bins(self) -> Step | None:
+        """Name the next round of those that see bins: root, structure, regions, tables."""
+        settings = self._settings
         if "root" in self._open:
             root = ExponentialMechanism(self._parts["root"], "root")
             return Step("root", (root,), lambda turn: _ignore(turn.select_root(settings.columns)))
@@ -160,6 +191,8 @@ class NetworkPolicy(Policy):
     def _deduct(self, events: Sequence[Event]) -> None:
         for event in events:
             self._open.discard(event.label)
+            if event.label == LABEL and self._edges_open:
+                self._edges_open.pop(0)
             if event.label == "structure":
                 self._structure_left -= event.epsilon_pure or 0
             elif event.label == "table":

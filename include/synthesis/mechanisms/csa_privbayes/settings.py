@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from include.synthesis.bins import QuantileBins
+from include.synthesis.mechanisms.csa_privbayes.quantiles import read_quantile_bins
 from include.synthesis.plan import PlanError
 from include.synthesis.task import SynthesisTask, TaskError
 
 DEFAULT_DEGREE = 3
 DEFAULT_WEIGHT = Fraction(1, 2)
 DEFAULT_THETA = 0.05
+DEFAULT_BIN_SHARE = Fraction(1, 10)
 LEAST_TABLE_SHARE = Fraction(1, 10)
 """Whatever the other shares are, the tables keep at least this part."""
 MAX_TABLE_CELLS = 1 << 24
@@ -25,7 +28,7 @@ class Settings:
     """What a plan needs to know, checked.
 
     Args:
-        task: The task.
+        task: The task, in the cells that are measured.
         degree: Most parents of a node, k.
         root: The first attribute, or None where it is selected.
         sensitive: The sensitive attribute S; None for PrivBayes.
@@ -33,13 +36,14 @@ class Settings:
         forced: Whether S is a parent of every other attribute.
         weight: Weight r of region A's tables.
         theta: Threshold in nats where regions come from noisy tables, else None.
-        shares: Shares of the budget: total, root, structure, region (absent: none).
+        shares: Shares of the budget: total, bins, root, structure, region (absent: none).
         public_rows: Public row count, or None.
         usefulness: theta_u.
         gaussian: Whether the tables get Gaussian noise.
         pgm: Whether a graphical model is fitted.
         max_model_mb: Memory bound.
         estimator: Engine of the graphical model.
+        bins: Columns that get bins by private quantiles; their cells in `task` are these bins.
 
     Privacy: ledger only.
     """
@@ -59,6 +63,7 @@ class Settings:
     pgm: bool
     max_model_mb: float
     estimator: str
+    bins: Mapping[str, QuantileBins]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -89,6 +94,7 @@ def read_settings(task: SynthesisTask, options: Mapping[str, Any], mechanism: st
     Privacy: ledger only.
     """
     _check_task(task, mechanism)
+    task, bins = read_quantile_bins(task, options)
     sensitive = _sensitive(task, options, mechanism) if "sensitive" in options else None
     settings = Settings(
         task=task,
@@ -106,6 +112,7 @@ def read_settings(task: SynthesisTask, options: Mapping[str, Any], mechanism: st
         pgm=options["fit"] == "pgm",
         max_model_mb=float(options["max_model_mb"]),
         estimator=options["estimator"],
+        bins=bins,
     )
     if settings.forced and settings.root is None:
         raise TaskError(
@@ -210,6 +217,9 @@ def _shares(options: Mapping[str, Any]) -> dict[str, Fraction]:
     shares = {"structure": Fraction(str(structure))}
     if options["public_rows"] is None:
         shares["total"] = Fraction(str(options["count_share"]))
+    if options["quantile_bins"]:
+        share = options["bin_share"]
+        shares["bins"] = DEFAULT_BIN_SHARE if share is None else Fraction(str(share))
     if options["root"] == "selected":
         shares["root"] = Fraction(str(options["root_share"]))
     if options.get("regions") == "noisy_information":
