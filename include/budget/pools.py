@@ -12,6 +12,7 @@ from include.budget.journal import AVAILABLE, ISSUED, Change, Draft, move
 from include.budget.models import require_pico, require_text
 from include.budget.store.rows import PoolRow
 from include.budget.store.transaction import Transaction
+from include.budget.words import plain
 
 
 def other(accounting: Accounting) -> Accounting:
@@ -170,8 +171,8 @@ def require_equal(
         mine, theirs = declared.get(name, "nothing"), registered.get(name, "nothing")
         if mine != theirs:
             raise DeclarationMismatch(
-                f"{what}: {name} is declared as {mine} and registered as {theirs}: restore the "
-                "declaration, or have an administrator record the change with a reason."
+                f"{what}: {name} is declared as {plain(mine)} and registered as {plain(theirs)}: "
+                "restore the declaration, or have an administrator record the change with a reason."
             )
 
 

@@ -135,15 +135,21 @@ class LedgerReader:
             if owner in (None, row.owner) and (dataset is None or row.dataset == dataset)
         ]
 
-    def charges(self, *, limit: int | None = None, **equal: str) -> list[Charge]:
+    def charges(self, *, limit: int | None = None, offset: int = 0, **equal: str) -> list[Charge]:
         """List charges, newest first.
 
         Args:
             limit: At most so many.
+            offset: How many of the newest are passed over; they are not loaded.
             equal: Columns and values, for example state="denied" or run_id="...".
         """
         with reading(self.engine) as connection:
-            return queries.charges(connection, limit=limit, **equal)
+            return queries.charges(connection, limit=limit, offset=offset, **equal)
+
+    def occupied(self) -> set[tuple[str, str]]:
+        """List the periods that are taken, each as (release, period)."""
+        with reading(self.engine) as connection:
+            return queries.occupied(connection)
 
     def charge(self, charge_id: str) -> Charge:
         """Read one charge.
@@ -184,10 +190,10 @@ class LedgerReader:
             },
         }
 
-    def releases(self) -> list[Release]:
-        """List releases, newest first."""
+    def releases(self, *, limit: int | None = None) -> list[Release]:
+        """List releases, newest first, at most so many."""
         with reading(self.engine) as connection:
-            return [Release(**row) for row in queries.releases(connection)]
+            return [Release(**row) for row in queries.releases(connection, limit=limit)]
 
     def release(self, release_id: str) -> Release:
         """Read one release.

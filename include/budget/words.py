@@ -1,4 +1,4 @@
-"""Plain words for amounts, so that a journal entry reads as a sentence."""
+"""Plain words for amounts and declarations, so that an entry or a fault reads as a sentence."""
 
 from __future__ import annotations
 
@@ -39,3 +39,22 @@ def pool_in_words(pool: PoolRow) -> str:
     if pool.kind == "partition":
         return f"population {pool.owner}, partition {pool.partition}"
     return f"population {pool.owner}"
+
+
+def plain(declared: object) -> str:
+    """Write one declared fact for a reader, a dataset's populations among them.
+
+    Args:
+        declared: Text, a number, or for each population its `id_column` and `max_rows`.
+
+    Privacy: ledger only.
+    """
+    if not isinstance(declared, Mapping):
+        return str(declared)
+    return ", ".join(_bound(name, facts) for name, facts in sorted(declared.items()))
+
+
+def _bound(population: str, facts: Mapping[str, object]) -> str:
+    column, rows = facts["id_column"], facts["max_rows"]
+    found_by = "no id column" if column is None else f"id column {column}"
+    return f"{population} ({found_by}, max_rows {rows})"

@@ -191,15 +191,13 @@ def package(args: argparse.Namespace, settings: Settings) -> Answer:
 
 
 def forecast(args: argparse.Namespace, settings: Settings) -> Answer:
-    """Say how long the declared schedules can go on."""
-    from include.config.loader import list_release_files
-    from include.stages.forecast import forecast as look_ahead
-    from include.stages.planning import run_of_file
+    """Say how long the declared schedules can go on; a file that cannot be read is named."""
+    from include.stages.forecast import forecast_files
 
-    runs = [run_of_file(path, settings) for path in list_release_files(settings.config_dir)]
-    found = look_ahead(runs, open_reader(settings), dt.datetime.now(dt.UTC).date())
+    found = forecast_files(settings, open_reader(settings), dt.datetime.now(dt.UTC).date())
     text = "\n".join(outlook.words for outlook in found) or "No release file is declared."
-    return Answer([outlook.to_dict() for outlook in found], text)
+    whole = not any(outlook.fault for outlook in found)
+    return Answer([outlook.to_dict() for outlook in found], text, ok=whole)
 
 
 def admin(args: argparse.Namespace, settings: Settings) -> Answer:

@@ -109,6 +109,7 @@ def _limits(report: ReportInput) -> str:
     queries = "\n".join(
         f"- {' x '.join(text(name) for name in q.clique)}: about {share(q.typical_tv)} of the "
         f"measured table sits in a wrong cell, at most {share(q.bound95_tv)} in 95 of 100 releases."
+        + (" Noise swamps this query: do not use it." if q.warning else "")
         if q.typical_tv is not None
         else f"- {' x '.join(text(name) for name in q.clique)}: not measured in this release."
         for q in report.fidelity.interest

@@ -13,10 +13,12 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from include.errors import CuSynError
 from include.stages.planning import charges_pool, price_in
 
 if TYPE_CHECKING:
     from include.budget.reader import LedgerReader, Pool
+    from include.settings import Settings
     from include.stages.run import ReleaseRun
 
 MOST_RUNS = 5_000  # of all schedules together; a daily release reaches thirteen years
@@ -31,10 +33,11 @@ class Outlook:
     """What a schedule can expect.
 
     Args:
-        release: its name.
+        release: its name; of a file that cannot be read, the file's.
         runs: releases that still fit, one after the other.
         refused_on: the first date that would be refused; None where none is foreseen.
         last_date: the last date that was looked at; None for a release without a schedule.
+        fault: why nothing was foreseen; empty where something was.
 
     Privacy: ledger only.
     """
@@ -43,10 +46,13 @@ class Outlook:
     runs: int
     refused_on: str | None
     last_date: str | None
+    fault: str = ""
 
     @property
     def words(self) -> str:
         """The same in one sentence."""
+        if self.fault:
+            return f"{self.release}: left out of the forecast: {self.fault}"
         if self.last_date is None:
             return f"{self.release}: no date is scheduled; {self.runs} releases of its size fit now"
         if self.refused_on is None:
@@ -71,6 +77,32 @@ class _Line:
     runs: int = 0
     last: dt.date | None = None
     refused: dt.date | None = None
+    fault: str = ""
+
+
+def forecast_files(settings: Settings, reader: LedgerReader, today: dt.date) -> list[Outlook]:
+    """Simulate the schedules of all release files that can be read, and name the others.
+
+    Args:
+        settings: says where the files are.
+        reader: the ledger.
+        today: the first day that counts.
+
+    Returns:
+        One outlook a file; those that cannot be read come last.
+
+    Privacy: ledger only.
+    """
+    from include.config.loader import list_release_files
+    from include.stages.planning import run_of_file
+
+    runs, broken = [], []
+    for path in list_release_files(settings.config_dir):
+        try:
+            runs.append(run_of_file(path, settings))
+        except CuSynError as fault:
+            broken.append(Outlook(path.stem, 0, None, None, str(fault)))
+    return forecast(runs, reader, today) + broken
 
 
 def forecast(runs: Sequence[ReleaseRun], reader: LedgerReader, today: dt.date) -> list[Outlook]:
@@ -88,9 +120,9 @@ def forecast(runs: Sequence[ReleaseRun], reader: LedgerReader, today: dt.date) -
     """
     pools = {pool.pool_id: pool for pool in reader.pools() if pool.status == "open"}
     left = {pool_id: pool.remaining_pico for pool_id, pool in pools.items()}
-    taken = {(c.release, c.period) for c in reader.charges() if c.state not in ("denied", "void")}
+    taken = reader.occupied()
     lines = [_line(run, pools, taken, today) for run in runs]
-    _simulate([line for line in lines if _is_scheduled(line)], left)
+    _simulate([line for line in lines if not line.fault and _is_scheduled(line)], left)
     return [_outlook(line, left) for line in lines]
 
 
@@ -101,8 +133,11 @@ def _line(
     from include.synthesis import cost_of
 
     release, delta = run.release, delta_exponent_of(run)
-    price = cost_of(synthesis_task(run), release.mechanism, delta)
-    costs = [price(release.epsilon_pico), price(release.accept_at_least_pico)]
+    try:
+        price = cost_of(synthesis_task(run), release.mechanism, delta)
+        costs = [price(release.epsilon_pico), price(release.accept_at_least_pico)]
+    except CuSynError as fault:  # no plan exists for what the file asks
+        return _Line(release.release, iter(()), [], fault=str(fault))
     mine = [pool for pool in pools.values() if charges_pool(pool, run)]
     prices = [{pool.pool_id: price_in(pool, cost, delta) for pool in mine} for cost in costs]
     dates = (day for day in _dates(run, today) if (release.release, str(day)) not in taken)
@@ -164,6 +199,8 @@ def _pay(line: _Line, left: dict[str, int]) -> bool:
 
 
 def _outlook(line: _Line, left: dict[str, int]) -> Outlook:
+    if line.fault:
+        return Outlook(line.release, 0, None, None, line.fault)
     if line.last is None:
         fits = (left[pool] // amount for pool, amount in line.prices[0].items() if amount)
         return Outlook(line.release, min(fits, default=0), None, None)

@@ -11,6 +11,7 @@ from include.stages.approval import require_approval
 from include.stages.desk import Desk
 from include.stages.ledger import witness
 from include.stages.run import ReleaseRun, Workplace, paid_charge
+from include.stages.words import withdrawn_words
 
 if TYPE_CHECKING:
     from include.budget.models import Charge
@@ -50,7 +51,7 @@ def publish(
 
     charge = paid_charge(run, place)
     if charge.state == "published":
-        return _published(charge, "was published before; nothing is charged")
+        return _published(charge, _before(charge, place))
     desk = Desk(place.desk(charge.charge_id))
     if charge.state not in ("sealed", "publishing") or not desk.report_json.exists():
         raise CuSynError(
@@ -93,6 +94,17 @@ def _package(run: ReleaseRun, place: Workplace, charge: Charge, desk: Desk) -> B
             lineage=facts.lineage_facts(run, charge),
             signer=load_signer(place.settings.keys_dir),
         ),
+    )
+
+
+def _before(charge: Charge, place: Workplace) -> str:
+    """Say how a release stands that was published before."""
+    withdrawn = withdrawn_words(charge, place.reader)
+    if not withdrawn:
+        return "was published before; nothing is charged"
+    return (
+        f"was published before and {withdrawn}; nothing is charged, and nothing is published again "
+        "under this period: ask under a new one. It lies"
     )
 
 

@@ -17,6 +17,7 @@ from include.stages.task import schema_of
 
 if TYPE_CHECKING:
     from include.budget.models import Charge
+    from include.quality.fidelity import MarginalFidelity
     from include.quality.report import ReportInput
     from include.synthesis.errors import InterestError
 
@@ -152,7 +153,18 @@ def _interest_words(report: ReportInput) -> str:
     queries = report.fidelity.interest
     if not queries:
         return "no interest query was named"
-    shown = (
-        f"{' x '.join(q.clique)} within {q.bound95_tv:.1%} in 95 of 100 releases" for q in queries
+    shown = ", ".join(_query_words(query) for query in queries)
+    return (
+        f"share of rows that noise moves to a wrong cell, at most, in 95 of 100 releases: {shown}"
     )
-    return "interest queries by their noise: " + ", ".join(shown)
+
+
+def _query_words(query: MarginalFidelity) -> str:
+    """Say how far noise alone moves a query; a swamped one is called so."""
+    from include.synthesis.plan import USABLE_TV
+
+    name = " x ".join(query.clique)
+    if query.typical_tv is None:
+        return f"{name} was not measured"
+    swamped = query.typical_tv > USABLE_TV
+    return f"{name} {query.bound95_tv:.1%}{' (swamped by noise: NOT usable)' if swamped else ''}"

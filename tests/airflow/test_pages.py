@@ -84,6 +84,22 @@ def test_the_page_shows_what_the_ledger_knows(pages, place, make_run):
     assert "ward × smoker" in one
 
 
+def test_a_withdrawn_release_says_so_on_its_charges_page(pages, place, make_run):
+    charge, published = release(make_run(), place)
+    path = f"/charges/{charge.charge_id}"
+    assert "withdrawn</span>" not in pages.get(path).text
+    place.ledger.withdraw(published.release_id, "a column was mislabelled", "anna")
+    page = pages.get(path).text
+    assert "withdrawn</span>" in page and "a column was mislabelled" in page
+
+
+def test_a_broken_release_file_is_named_under_the_schedules(pages, place):
+    (place.settings.config_dir / "releases" / "torn.yaml").write_text("release: torn\n")
+    page = pages.get("/").text
+    assert "torn: left out of the forecast: releases/torn.yaml: " in page
+    assert "wards: all 3 releases up to 2003-12-31 fit" in page
+
+
 def test_names_are_text_and_never_markup(pages, place, make_run):
     from include.stages.budget_eval import budget_eval
 
@@ -123,6 +139,7 @@ def test_hundreds_of_charges_are_shown_a_page_at_a_time(pages, place, make_run):
     assert "?page=2" in first
     assert "p0<" in last
     assert "older" not in last
+    assert pages.get("/?page=4").text.count("denied</span>") == 0
 
 
 def _cost(epsilon_pico: int):

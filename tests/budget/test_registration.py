@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from include.budget.errors import DeclarationMismatch, InvalidRequest, UnknownName
-from tests.budget.world import World, pico
+from tests.budget.world import DIGEST, World, pico
 
 
 def test_declaring_the_same_twice_changes_nothing(world: World) -> None:
@@ -107,3 +107,34 @@ def test_pools_tell_epsilon_against_the_reader(world: World) -> None:
     assert float(pool.remaining_epsilon) <= 9
     assert pool.largest_release_epsilon == "2"  # the limit for one operation
     assert float(world.pool("press").largest_release_epsilon) == 1
+
+
+def test_a_dataset_registered_otherwise_is_told_in_plain_words(world: World) -> None:
+    with pytest.raises(DeclarationMismatch) as told:
+        world.ledger.register_dataset(
+            "survey",
+            populations={"people": {"id_column": "who", "max_rows": 3}},
+            schema_digest=DIGEST,
+            actor="steward",
+        )
+    assert str(told.value) == (
+        "dataset survey: populations is declared as people (id column who, max_rows 3) and "
+        "registered as people (no id column, max_rows 1): restore the declaration, or have an "
+        "administrator record the change with a reason."
+    )
+
+
+def test_charges_are_listed_a_part_at_a_time(world: World) -> None:
+    asked = [world.reserve(f"{number}", "0.2") for number in range(5)]
+    world.ledger.void(asked[1].charge_id, "not needed", actor="steward")
+    newest = [charge.charge_id for charge in reversed(asked)]
+    parts = [world.reader.charges(limit=2, offset=start) for start in (0, 2, 4, 6)]
+    assert [[one.charge_id for one in part] for part in parts] == [
+        newest[:2],
+        newest[2:4],
+        newest[4:],
+        [],
+    ]
+    assert [one.charge_id for one in world.reader.charges(offset=3)] == newest[3:]
+    taken = {(one.release, one.period) for one in asked if one is not asked[1]}
+    assert world.reader.occupied() == taken

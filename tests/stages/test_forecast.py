@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 
 from include.stages.budget_eval import budget_eval
-from include.stages.forecast import forecast
+from include.stages.forecast import forecast, forecast_files
 from tests.clinic import RELEASE
 
 TODAY = dt.date(2002, 1, 1)
@@ -56,3 +56,20 @@ def test_a_release_without_a_schedule_says_how_many_fit_now(place):
     schedule(place, "schedule: null")
     [outlook] = forecast([run_of(place, "wards")], place.reader, TODAY)
     assert outlook.words == "wards: no date is scheduled; 3 releases of its size fit now"
+
+
+def test_a_broken_file_is_named_and_stops_no_other(place):
+    schedule(place, "schedule: '@yearly'", name="yearly")
+    (place.settings.config_dir / "releases" / "torn.yaml").write_text("release: torn\n")
+    [wards, yearly, torn] = forecast_files(place.settings, place.reader, TODAY)
+    assert (wards.release, yearly.release) == ("wards", "yearly") and wards.runs and yearly.runs
+    assert torn.words.startswith("torn: left out of the forecast: releases/torn.yaml: ")
+    assert torn.to_dict()["fault"] and not wards.to_dict()["fault"]
+
+
+def test_a_release_that_no_plan_fits_is_named_and_stops_no_other(place):
+    schedule(place, "schedule: '@yearly'", name="huge")
+    path = place.settings.config_dir / "releases" / "huge.yaml"
+    path.write_text(path.read_text().replace("rounds: 1", "rounds: 1, max_model_mb: 0.00001"))
+    [huge, wards] = forecast_files(place.settings, place.reader, TODAY)
+    assert huge.words.startswith("huge: left out of the forecast: ") and wards.runs == 3

@@ -10,9 +10,11 @@ import pytest
 from include.budget.errors import IdempotencyConflict
 from include.errors import CuSynError
 from include.publishing.verify import sound, verify_package
+from include.quality.report import read_report
 from include.stages.approval import NotApproved, approve, is_decided, reject
 from include.stages.budget_eval import PeriodMissing, ReservationVoid, budget_eval
 from include.stages.declared import NotAsRegistered
+from include.stages.desk import Desk
 from include.stages.ledger import last_verification, verify_ledger
 from include.stages.load import load
 from include.stages.publish import publish
@@ -20,7 +22,8 @@ from include.stages.quality_check import Withheld, quality_check
 from include.stages.run import NotAllowed, NothingPaid
 from include.stages.synthesize import BeingMeasured, DeclarationChanged, Forfeited, synthesize
 from include.stages.validate import validate
-from include.stages.words import decision_words, room_left
+from include.stages.words import decision_words, room_left, withdrawn_words
+from include.synthesis.plan import USABLE_TV
 from tests.clinic import RELEASE, write_source
 
 
@@ -292,3 +295,26 @@ def test_an_approval_asked_for_cannot_be_edited_away(place, make_run):
     edit(place, "rows: 200", "rows: 200")
     with pytest.raises(NotApproved):
         publish(make_run(), place)
+
+
+def test_a_withdrawn_period_asked_again_is_told_so(place, make_run):
+    charge, published = release(make_run(), place)
+    assert withdrawn_words(place.reader.charge(charge.charge_id), place.reader) == ""
+    place.ledger.withdraw(published.release_id, "a column was mislabelled", "anna")
+    again, second = release(make_run(run_id="run-2"), place)
+    told = withdrawn_words(again, place.reader)
+    assert told.startswith("withdrawn on 20") and told.endswith(": a column was mislabelled")
+    line = decision_words(again, room_left(again, place.reader), told)
+    assert f"({again.state}, then {told}); nothing more is charged." in line
+    assert second.release_id == published.release_id
+    assert f"was published before and {told}; nothing is charged" in second.words
+
+
+def test_the_quality_line_calls_a_swamped_query_unusable(place, make_run):
+    run = make_run()
+    charge, _ = release(run, place)
+    line = quality_check(run, place).words
+    assert "share of rows that noise moves to a wrong cell, at most, in 95 of 100 releases" in line
+    (only,) = read_report(Desk(place.desk(charge.charge_id)).report_json).fidelity.interest
+    assert only.typical_tv > USABLE_TV  # some two hundred rows, by the budget of this release
+    assert f"ward x smoker {only.bound95_tv:.1%} (swamped by noise: NOT usable)." in line

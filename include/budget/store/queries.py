@@ -33,11 +33,19 @@ def pools(connection: Connection) -> list[PoolRow]:
     return [pool_of(row) for row in connection.execute(query).mappings()]
 
 
-def charges(connection: Connection, *, limit: int | None = None, **equal: str) -> list[Charge]:
+def charges(
+    connection: Connection, *, limit: int | None = None, offset: int = 0, **equal: str
+) -> list[Charge]:
     """Read charges, newest first, whose columns equal the given values. Privacy: ledger only."""
     query = CHARGE_WITH_HASHES.where(*(CHARGE.c[name] == value for name, value in equal.items()))
-    ordered = query.order_by(CHARGE.c.decided_seq.desc()).limit(limit)
+    ordered = query.order_by(CHARGE.c.decided_seq.desc()).limit(limit).offset(offset or None)
     return [charge_of(row) for row in connection.execute(ordered).mappings()]
+
+
+def occupied(connection: Connection) -> set[tuple[str, str]]:
+    """Read which periods of which releases are taken. Privacy: ledger only."""
+    query = select(CHARGE.c.release, CHARGE.c.period).where(OCCUPIES)
+    return {(release, period) for release, period in connection.execute(query)}
 
 
 def occupying(connection: Connection, release: str, period: str) -> Charge | None:
@@ -51,7 +59,9 @@ def occupying(connection: Connection, release: str, period: str) -> Charge | Non
     return None if row is None else charge_of(row)
 
 
-def releases(connection: Connection, release_id: str | None = None) -> list[dict[str, Any]]:
+def releases(
+    connection: Connection, release_id: str | None = None, *, limit: int | None = None
+) -> list[dict[str, Any]]:
     """Read releases with what their charge says of them, newest first. Privacy: ledger only."""
     query = select(
         RELEASE,
@@ -68,7 +78,7 @@ def releases(connection: Connection, release_id: str | None = None) -> list[dict
     query = query.join(ENTRY, ENTRY.c.seq == CHARGE.c.sealed_seq)
     if release_id is not None:
         query = query.where(RELEASE.c.release_id == release_id)
-    ordered = query.order_by(RELEASE.c.published_at.desc(), RELEASE.c.release_id)
+    ordered = query.order_by(RELEASE.c.published_at.desc(), RELEASE.c.release_id).limit(limit)
     return [named(row) for row in connection.execute(ordered).mappings()]
 
 

@@ -29,11 +29,12 @@ class BudgetEvalOperator(ReleaseOperator):
         """Ask the ledger; a second ask with the same key gets the first answer."""
         from include.stages.budget_eval import budget_eval
         from include.stages.planning import warnings_of
-        from include.stages.words import decision_words, room_left
+        from include.stages.words import decision_words, room_left, withdrawn_words
 
         charge = budget_eval(run, place, loaded_snapshot(context))
         self.charge_id = charge.charge_id
-        line = decision_words(charge, room_left(charge, place.reader))
+        withdrawn = withdrawn_words(charge, place.reader)
+        line = decision_words(charge, room_left(charge, place.reader), withdrawn)
         self.log.info("BudgetEval: %s", line)
         if charge.state == "denied":
             raise AirflowSkipException(line)

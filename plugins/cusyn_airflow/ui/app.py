@@ -26,6 +26,7 @@ from include.budget.reader import LedgerReader, Pool
 from include.errors import CuSynError
 from include.settings import load_settings
 from include.stages.ledger import last_verification
+from include.stages.words import withdrawn_words
 
 PAGE_ROWS = 100
 
@@ -86,17 +87,16 @@ def _reader() -> LedgerReader:
 def overview(request: Request, page: int = Query(1, ge=1, le=10_000)) -> HTMLResponse:
     """Show the pools, the charges, the releases and the state of the ledger."""
     reader = _reader()
-    found = reader.charges(limit=page * PAGE_ROWS + 1)
-    shown = found[(page - 1) * PAGE_ROWS : page * PAGE_ROWS]
+    found = reader.charges(limit=PAGE_ROWS + 1, offset=(page - 1) * PAGE_ROWS)
     return templates.TemplateResponse(
         request,
         "overview.html.j2",
         {
             "pools": [pool for pool in reader.pools() if pool.status != "retired"],
-            "charges": shown,
-            "releases": reader.releases()[:PAGE_ROWS] if page == 1 else [],
+            "charges": found[:PAGE_ROWS],
+            "releases": reader.releases(limit=PAGE_ROWS) if page == 1 else [],
             "page": page,
-            "more": len(found) > page * PAGE_ROWS,
+            "more": len(found) > PAGE_ROWS,
             "verified": last_verification(load_settings()),
             "forecast": _forecast(reader) if page == 1 else [],
         },
@@ -111,7 +111,12 @@ def one_charge(request: Request, charge_id: str) -> HTMLResponse:
     return templates.TemplateResponse(
         request,
         "charge.html.j2",
-        {"charge": charge, "entries": reader.entries(charge_id), "plan": charge.plan or {}},
+        {
+            "charge": charge,
+            "entries": reader.entries(charge_id),
+            "plan": charge.plan or {},
+            "withdrawn": withdrawn_words(charge, reader),
+        },
     )
 
 
@@ -125,17 +130,8 @@ def plain_fault(request: Request, fault: CuSynError) -> HTMLResponse:
 
 
 def _forecast(reader: LedgerReader) -> list[str]:
-    """Return each schedule's outlook; a broken file is left to its own DAG to explain."""
-    from include.config.loader import list_release_files
-    from include.stages.forecast import forecast
-    from include.stages.planning import run_of_file
+    """Return each schedule's outlook in words."""
+    from include.stages.forecast import forecast_files
 
-    settings = load_settings()
-    runs = []
-    for path in list_release_files(settings.config_dir):
-        try:
-            runs.append(run_of_file(path, settings))
-        except CuSynError:
-            continue
     today = dt.datetime.now(dt.UTC).date()
-    return [outlook.words for outlook in forecast(runs, reader, today)]
+    return [outlook.words for outlook in forecast_files(load_settings(), reader, today)]
