@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from include.config.columns import ORDERED_TYPES
 from include.config.datasets import DatasetConfig
 from include.config.errors import did_you_mean, quoted
+from include.config.labels import level_labels
 from include.config.requests import BudgetsConfig, ReleaseConfig
 
 
@@ -29,6 +31,7 @@ def cross_check(
     return [
         *_columns(release, dataset),
         *_sensitive(release, dataset),
+        *_quantile_bins(release, dataset),
         *_requester(release, budgets),
         *_pools(release, dataset, budgets),
     ]
@@ -82,6 +85,42 @@ def _sensitive(release: ReleaseConfig, dataset: DatasetConfig) -> Iterator[str]:
             f"options.sensitive: {quoted(found[0])} is of type {dataset.columns[found[0]].type}, "
             "not categorical; choose a column of type category or boolean"
         )
+
+
+def _quantile_bins(release: ReleaseConfig, dataset: DatasetConfig) -> Iterator[str]:
+    asked = release.options.get("quantile_bins")
+    if not isinstance(asked, dict):
+        return
+    key = "options.quantile_bins"
+    if release.mechanism not in ("csa_privbayes", "privbayes"):
+        yield (
+            f"{key}: {release.mechanism} measures the declared bins as they are; remove the "
+            "option, or use csa_privbayes or privbayes"
+        )
+        return
+    modelled = release_columns(release, dataset)
+    for name, bins in asked.items():
+        if name not in modelled:
+            yield f"{key}: {_unknown(name, dataset.modelled_columns, modelled)}"
+            continue
+        config = dataset.columns[name]
+        levels = len(level_labels(config))
+        if config.type not in ORDERED_TYPES:
+            yield (
+                f"{key}: {quoted(name)} is of type {config.type}, whose levels have no order; "
+                f"choose a column of type {', '.join(ORDERED_TYPES)}"
+            )
+        elif levels < 3:
+            yield (
+                f"{key}: {quoted(name)} is declared with {levels} levels, too few to gather; "
+                "declare finer bins or remove it"
+            )
+        elif not 2 <= bins < levels:
+            yield (
+                f"{key}: {bins} bins of {quoted(name)} are asked for, which is declared with "
+                f"{levels} levels to choose edges from; ask for 2 to {levels - 1}, or declare "
+                "finer bins"
+            )
 
 
 def _columns(release: ReleaseConfig, dataset: DatasetConfig) -> Iterator[str]:

@@ -235,4 +235,7 @@ ColumnConfig = Annotated[
     Field(discriminator="type"),
 ]
 
+ORDERED_TYPES = ("integer", "float", "date", "datetime")
+"""Types whose levels have an order, so that neighbouring ones can be gathered in bins."""
+
 COLUMN_TYPES = ("category", "boolean", "integer", "float", "date", "datetime", "key")

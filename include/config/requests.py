@@ -238,6 +238,22 @@ def _gate(value: Any) -> Any:
     return value
 
 
+def _options(value: Any) -> Any:
+    """Tell a block of counts that is none here, where its key can be named."""
+    if not isinstance(value, dict) or "quantile_bins" not in value:
+        return value
+    counts = value["quantile_bins"]
+    if not isinstance(counts, dict) or not counts:
+        fault("quantile_bins is not a block; write quantile_bins: {age: 8}")
+    for column, count in counts.items():
+        if isinstance(count, bool) or not isinstance(count, int):
+            fault(
+                f"quantile_bins gives {quoted(str(column))} {quoted(count)} bins; write a whole "
+                "number of at least 2"
+            )
+    return value
+
+
 Queries = tuple[tuple[ColumnName, ...], ...]
 
 
@@ -258,7 +274,9 @@ class ReleaseConfig(ConfigModel):
     delta: Delta | None = None
     interest: Annotated[Queries, BeforeValidator(_interest)] = ()
     workload: Annotated[str | tuple[WorkloadQuery, ...], BeforeValidator(_workload)] = "all 2-way"
-    options: dict[str, int | float | str | bool] = Field(default_factory=dict)
+    options: Annotated[
+        dict[str, int | float | str | bool | dict[str, int]], BeforeValidator(_options)
+    ] = Field(default_factory=dict)
     columns: tuple[ColumnName, ...] | None = None
     rows: int | None = Field(default=None, ge=1, le=100_000_000)
     approval: Literal["auto", "required"] = "auto"

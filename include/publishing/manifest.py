@@ -14,7 +14,7 @@ from typing import Any
 from include.publishing.facts import FileFacts, LineageFacts, slug, variant
 from include.publishing.registry import deployment
 from include.publishing.tables import pandas_arguments, table_schema
-from include.quality.facts import DatasetFacts
+from include.quality.facts import DatasetFacts, PrivacyFacts, to_plain
 from include.quality.report import ReportInput
 
 PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
@@ -169,8 +169,7 @@ def dp_block(report: ReportInput, lineage: LineageFacts, key_id: str | None) -> 
 
 def _statement(report: ReportInput) -> dict[str, Any]:
     privacy = report.privacy
-    told = privacy.attribute_level
-    return ({} if told is None else {"attribute_level": told}) | {
+    return _of_networks(privacy) | {
         "unit_of_privacy": privacy.privacy_unit,
         "neighbouring_relation": privacy.neighbouring,
         "contribution_bound": {"max_rows": privacy.max_rows},
@@ -189,6 +188,16 @@ def _statement(report: ReportInput) -> dict[str, Any]:
         "row_count_rule": privacy.row_count_rule,
         "domains": [{"column": c.name, "source": c.domain_source} for c in report.columns],
     }
+
+
+def _of_networks(privacy: PrivacyFacts) -> dict[str, Any]:
+    """What only some releases state."""
+    told: dict[str, Any] = {}
+    if privacy.attribute_level is not None:
+        told["attribute_level"] = privacy.attribute_level
+    if privacy.private_bins is not None:
+        told["private_bins"] = to_plain(privacy.private_bins)
+    return told
 
 
 def _budget(report: ReportInput) -> dict[str, Any]:

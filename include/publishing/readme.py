@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from include.publishing.facts import LineageFacts
+from include.quality.facts import PrivateBins
 from include.quality.reading import sentence, share, up, visible
 from include.quality.report import ReportInput
 
@@ -66,6 +67,8 @@ def _protected(report: ReportInput) -> str:
     )
     rho = f", ρ = {up(privacy.rho)}" if privacy.rho else ""
     exact = sentence("; ".join(privacy.unprotected)) if privacy.unprotected else ""
+    private = privacy.private_bins
+    bins = "" if private is None else f"\n\n{_private_bins(private)}"
     return f"""## What is protected
 
 Every {text(privacy.privacy_unit)}: whatever can be learnt from this package would have been almost
@@ -79,7 +82,19 @@ as likely without any one of them. How nearly is the number ε; smaller is more 
 
 {text(exact) if exact else "Nothing is computed from the data without noise."} The names of the
 columns and their permitted values were declared in advance. The number of rows of the table is
-no count of people: {text(privacy.row_count_rule)}."""
+no count of people: {text(privacy.row_count_rule)}.{bins}"""
+
+
+def _private_bins(private: PrivateBins) -> str:
+    columns = "\n".join(
+        f"- {text(one.column)}: {', '.join(map(text, one.bins))}." for one in private.columns
+    )
+    pure = "" if private.epsilon_pure is None else f", ε = {up(private.epsilon_pure)}"
+    return f"""These bins were selected privately, for ρ = {up(private.rho)}{pure} of this release:
+
+{columns}
+
+{text(private.meaning)}"""
 
 
 def _columns(report: ReportInput) -> str:

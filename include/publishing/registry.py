@@ -62,10 +62,7 @@ def deployment(report: ReportInput) -> dict[str, Any]:
             "composition": privacy.composition,
         },
         "implementation": {
-            "preprocessing_and_hyperparameter_tuning": (
-                "Categories, bins and bounds were declared without looking at rows; values outside "
-                "are handled row by row; nothing was tuned on the data."
-            ),
+            "preprocessing_and_hyperparameter_tuning": _preprocessing(report),
             "mechanisms": f"{privacy.mechanism}. Noise: {privacy.noise_source}.",
             "justification": (
                 f"Requested epsilon {report.budget.requested_epsilon}, granted "
@@ -109,6 +106,19 @@ def _basic(report: ReportInput) -> dict[str, Any]:
         ),
         "publication_date": release.created[:10],
     }
+
+
+def _preprocessing(report: ReportInput) -> str:
+    private = report.privacy.private_bins
+    if private is None:
+        declared = "Categories, bins and bounds were declared without looking at rows"
+    else:
+        names = ", ".join(item.column for item in private.columns)
+        declared = (
+            "Categories, bounds and grids were declared without looking at rows; the edges of the "
+            f"bins of {names} were selected by the exponential mechanism, inside the budget"
+        )
+    return f"{declared}; values outside are handled row by row; nothing was tuned on the data."
 
 
 def _domain(report: ReportInput) -> str:

@@ -135,6 +135,36 @@ class BudgetFacts:
 
 
 @dataclass(frozen=True)
+class ColumnBinsFacts:
+    """The bins of one column whose edges were selected privately.
+
+    Privacy: post-processing.
+    """
+
+    column: str
+    bins: tuple[str, ...]  # the label of each, rising
+    grid: str  # the declared levels the edges were selected from, in words
+    selected: bool = True  # False: an interruption lost the selection, and the bins are equal
+
+
+@dataclass(frozen=True)
+class PrivateBins:
+    """Bins that were not declared but selected privately, and what the release paid for them.
+
+    Privacy: post-processing.
+    """
+
+    columns: tuple[ColumnBinsFacts, ...]
+    rho: str
+    epsilon_pure: str | None  # None where the release claims no pure epsilon
+    meaning: str = (
+        "The bounds and a grid were declared. Which edges of the grid part the bins was selected "
+        "by the exponential mechanism: the edges are private outputs that this release has paid "
+        "for, like every other noisy answer, and no declared fact about the data."
+    )
+
+
+@dataclass(frozen=True)
 class PrivacyFacts:
     """The claim: what is protected, how strongly, by what.
 
@@ -163,6 +193,7 @@ class PrivacyFacts:
     unprotected: tuple[str, ...] = ()  # quantities outside the guarantee
     row_count_rule: str = "from the noisy measurements"
     attribute_level: dict[str, str] | None = None  # of one sensitive attribute, after the fact
+    private_bins: PrivateBins | None = None  # None: all bins are the declared ones
 
     @property
     def neighbouring(self) -> str:

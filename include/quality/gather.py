@@ -6,15 +6,28 @@ names on both sides.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from include.quality.facts import ColumnFacts, DatasetFacts, InterestQuery, Measurement
+from include.accounting import format_amount
+from include.quality.facts import (
+    ColumnBinsFacts,
+    ColumnFacts,
+    DatasetFacts,
+    InterestQuery,
+    Measurement,
+    PrivateBins,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
+    from include.accounting import Cost
     from include.config.datasets import DatasetConfig
     from include.data.schema import Column, Schema
+    from include.synthesis.bins import ColumnBins
     from include.synthesis.errors import InterestError
     from include.synthesis.plan import Plan
     from include.synthesis.transcript import Transcript
@@ -23,20 +36,105 @@ NO_VALUE = "(no value)"
 """How the level of empty cells is called in plots."""
 
 
-def columns_from(schema: Schema) -> tuple[ColumnFacts, ...]:
+def columns_from(schema: Schema, bins: Sequence[ColumnBins] = ()) -> tuple[ColumnFacts, ...]:
     """Describe the released columns, surrogates included, in the order of the synthetic table.
 
     Args:
         schema: the schema the table was decoded with.
+        bins: the columns whose bins were selected privately; their cells are these bins.
 
     Returns:
         One entry per column of the table.
 
     Privacy: post-processing (declarations only).
     """
-    modelled = {column.name: column for column in schema.columns}
-    return tuple(
-        _column(modelled[name]) if name in modelled else _surrogate(name) for name in schema.output
+    modelled = {column.name: _column(column) for column in schema.columns}
+    modelled |= {item.column: _in_bins(modelled[item.column], item) for item in bins}
+    return tuple(modelled.get(name) or _surrogate(name) for name in schema.output)
+
+
+def _in_bins(column: ColumnFacts, bins: ColumnBins) -> ColumnFacts:
+    return replace(
+        column,
+        cells=(*bin_labels(column.cells, bins), *column.cells[bins.grid :]),
+        domain_source=(
+            f"bounds and a grid of {bins.grid} levels declared by the data steward; the edges of "
+            f"{len(bins.edges)} bins selected from it privately, and paid for by this release"
+        ),
+    )
+
+
+def bin_labels(levels: Sequence[str], bins: ColumnBins) -> tuple[str, ...]:
+    """Name bins by the first and the last declared level inside.
+
+    Args:
+        levels: labels of the declared levels, in code order, such as "17 to 20" or "1994".
+        bins: the bins of the column.
+
+    Returns:
+        One label a bin.
+
+    Privacy: post-processing.
+    """
+    found = []
+    for low, high in zip(bins.edges, bins.ends, strict=True):
+        first, last = levels[low].split(" to ")[0], levels[high - 1].split(" to ")[-1]
+        found.append(first if first == last else f"{first} to {last}")
+    return tuple(found)
+
+
+def codes_in_bins(codes: NDArray[Any], schema: Schema, bins: Sequence[ColumnBins]) -> NDArray[Any]:
+    """Gather the codes of synthetic rows in bins.
+
+    Args:
+        codes: shape (rows, columns), declared cells, columns in schema order.
+        schema: the schema the table was decoded with.
+        bins: the columns to gather.
+
+    Returns:
+        Codes of the same shape.
+
+    Privacy: post-processing (of synthetic rows).
+    """
+    import numpy as np
+
+    found = codes.copy()
+    order = list(schema.domain)
+    for item in bins:
+        place = order.index(item.column)
+        found[:, place] = np.asarray(item.gathered)[codes[:, place]]
+    return found
+
+
+def private_bins_from(schema: Schema, bins: Sequence[ColumnBins], paid: Cost) -> PrivateBins | None:
+    """State which bins were selected privately, and their price; None where none were.
+
+    Args:
+        schema: the declared schema.
+        bins: as the transcript tells them.
+        paid: composed cost of the selections of edges.
+
+    Returns:
+        The statement.
+
+    Privacy: post-processing.
+    """
+    if not bins:
+        return None
+    levels = {column.name: column.levels for column in schema}
+    pure = paid.epsilon_pure_pico
+    return PrivateBins(
+        columns=tuple(
+            ColumnBinsFacts(
+                column=item.column,
+                bins=bin_labels(levels[item.column], item),
+                grid=f"{item.grid} declared levels, {levels[item.column][0]} first",
+                selected=item.answered,
+            )
+            for item in bins
+        ),
+        rho=format_amount(paid.rho_pico),
+        epsilon_pure=None if pure is None else format_amount(pure),
     )
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from include.accounting import (
     ONE,
     Event,
+    compose,
     epsilon_from_rho,
     format_amount,
     format_delta,
@@ -19,6 +21,7 @@ from include.quality.facts import (
     BurnPoint,
     PoolFacts,
     PrivacyFacts,
+    PrivateBins,
     ReleaseFacts,
     Share,
 )
@@ -42,6 +45,7 @@ PURPOSES = {
     "selection": "selection",
     "interest": "interest",
     "one-way": "one-way",
+    "bins": "edges of bins",
 }
 
 MECHANISM_WORDS = {
@@ -57,7 +61,8 @@ def privacy_facts(
 ) -> PrivacyFacts:
     """State the claim: what is protected, how strongly, by what, and what is not.
 
-    With the transcript a network mechanism also states its attribute-level figure.
+    With the transcript a network mechanism also states its attribute-level figure, and the bins
+    whose edges it has selected.
 
     Privacy: ledger only.
     """
@@ -81,7 +86,22 @@ def privacy_facts(
             else f"{run.release.rows}, a public number declared by the steward"
         ),
         attribute_level=_attribute_level(plan, transcript),
+        private_bins=_private_bins(run, plan, transcript),
     )
+
+
+def _private_bins(run: ReleaseRun, plan: Plan, transcript: Transcript | None) -> PrivateBins | None:
+    from include.quality.gather import private_bins_from
+    from include.stages.task import schema_of
+    from include.synthesis import synthesizer
+
+    if transcript is None:
+        return None
+    bins = synthesizer(plan.mechanism).bins(transcript, plan)
+    paid = compose([event for event in plan.events if event.label == "bins"])
+    if plan.cost.epsilon_pure_pico is None:  # no part of a claim with delta is pure by itself
+        paid = replace(paid, epsilon_pure_pico=None)
+    return private_bins_from(schema_of(run), bins, paid)
 
 
 def _attribute_level(plan: Plan, transcript: Transcript | None) -> dict[str, str] | None:

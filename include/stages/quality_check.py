@@ -94,12 +94,14 @@ def _judge(run: ReleaseRun, place: Workplace, charge: Charge, desk: Desk) -> Rep
     from include.quality.facts import CheckOutcome
     from include.quality.fidelity import Thresholds, assess, gate
     from include.quality.gather import (
+        codes_in_bins,
         columns_from,
         dataset_from,
         interest_from,
         measurements_from,
     )
     from include.quality.report import ReportInput
+    from include.synthesis import synthesizer
     from include.synthesis.plan import Plan
 
     if not desk.table.exists():
@@ -110,8 +112,10 @@ def _judge(run: ReleaseRun, place: Workplace, charge: Charge, desk: Desk) -> Rep
     assert charge.plan is not None
     plan = Plan.from_dict(charge.plan)
     transcript = sealed_transcript(charge, desk)
-    columns = columns_from(schema_of(run))
-    codes = np.load(desk.codes, allow_pickle=False)
+    schema = schema_of(run)
+    bins = synthesizer(plan.mechanism).bins(transcript, plan)
+    columns = columns_from(schema, bins)
+    codes = codes_in_bins(np.load(desk.codes, allow_pickle=False), schema, bins)
     interest = interest_from(_errors(desk), plan)
     frame = pd.read_parquet(desk.table)
     checks = check_synthetic(frame, columns, expected_rows=len(codes))

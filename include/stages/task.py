@@ -51,7 +51,17 @@ def synthesis_task(run: ReleaseRun) -> SynthesisTask:
         max_rows=run.dataset.max_rows,
         options=_options(run),
         expected_rows=run.release.rows or run.dataset.expected_rows,
+        ordered=_ordered(run),
     )
+
+
+def _ordered(run: ReleaseRun) -> dict[str, int]:
+    """Return how many first cells of which columns are in order, where the release asks for it."""
+    from include.config.columns import ORDERED_TYPES
+
+    if "quantile_bins" not in run.release.options:
+        return {}
+    return {one.name: one.declared for one in schema_of(run) if one.type in ORDERED_TYPES}
 
 
 def _options(run: ReleaseRun) -> dict[str, Any]:
