@@ -82,27 +82,10 @@ def _said(charge: Charge) -> str:
 
 
 def _withdraw(args: argparse.Namespace, settings: Settings, ledger: Ledger) -> str:
-    """Withdraw in the ledger first, then put the notice where readers look."""
-    from include.publishing.destinations import target_for
-    from include.publishing.targets import prefix_of
+    from include.stages.run import Workplace
+    from include.stages.withdraw import withdraw
 
-    earlier = ledger.withdraw(args.release_id, args.reason, _actor()).replayed
-    found = LedgerReader(ledger.engine).release(args.release_id)
-    path = prefix_of(found.release, found.period, found.release_id)
-    base, inside, _ = found.uri.partition(path)
-    if not inside:
-        raise CuSynError(
-            f"{args.release_id} is withdrawn in the ledger; put a notice beside it at {found.uri}"
-        )
-    target_for(base, base=settings.project_root).withdraw(
-        found.release,
-        found.period,
-        found.release_id,
-        reason=found.withdrawn_reason or "",  # a notice says what the journal says
-        at=found.withdrawn_at or "",
-    )
-    told = f"was already withdrawn ({found.withdrawn_reason})" if earlier else "is withdrawn"
-    return f"{args.release_id} {told}; readers see the notice at {base}"
+    return withdraw(Workplace(settings, ledger), args.release_id, args.reason, _actor())
 
 
 def _limit(args: argparse.Namespace, ledger: Ledger) -> str:

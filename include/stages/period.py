@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import re
 from typing import TYPE_CHECKING
 
 from include.errors import CuSynError
@@ -16,8 +17,37 @@ if TYPE_CHECKING:
     from include.config.requests import ReleaseConfig
 
 
+# A period is a folder, a part of the release id and a name in sentences: no mark in it may need
+# another spelling there. A moment is written 2026-11-30T14 or 2026-11-30T1430.
+PERIOD_PATTERN = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9])?"
+
+
 class PeriodError(CuSynError):
     """The period named for a run does not fit its release."""
+
+
+def check_period(period: str) -> str:
+    """Return a period's name, or refuse it; none at all is for the stages to judge.
+
+    Args:
+        period: e.g. `1994-12-31`, `2026-Q4` or `spring`.
+
+    Raises:
+        PeriodError: it holds another character, or is too long.
+
+    Privacy: ledger only.
+    """
+    if period and not re.fullmatch(PERIOD_PATTERN, period):
+        raise PeriodError(
+            f"period {_shown(period)}: use at most 64 letters (a-z), digits, '.', '_' and '-', "
+            "with a letter or digit first and last, such as 2026-11-30 or 2026-Q4"
+        )
+    return period
+
+
+def _shown(period: str) -> str:
+    """Quote the start of a name, with what would break a line or hide written out."""
+    return ascii(period if len(period) <= 40 else period[:40] + "...")
 
 
 def for_period(release: ReleaseConfig, period: str) -> ReleaseConfig:

@@ -35,8 +35,9 @@ def manual_params() -> dict[str, Param]:
             "",
             type="string",
             title="Period",
-            description="The name of this release's period, e.g. 2026-11-30. A period is released "
-            "once: asking again returns the same release and charges nothing.",
+            description="The name of this release's period: letters, digits, '.', '_' and '-', "
+            "e.g. 2026-11-30. A period is released once: asking again returns the same release "
+            "and charges nothing.",
         ),
         "mechanism": Param(
             MECHANISMS[0],

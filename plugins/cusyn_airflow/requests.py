@@ -46,8 +46,7 @@ def release_run(request: dict[str, Any], context: Context) -> ReleaseRun:
     release = read_release(request, config_dir)
     dataset = load_dataset(release.dataset, config_dir)
     dag_run, ti = context["dag_run"], context["ti"]
-    run_type = getattr(dag_run.run_type, "value", str(dag_run.run_type))
-    scheduled = run_type in SCHEDULED_RUN_TYPES
+    scheduled = _is_scheduled(dag_run)
     return ReleaseRun(
         release=release,
         dataset=dataset,
@@ -71,17 +70,18 @@ def read_release(request: dict[str, Any], config_dir: Path) -> ReleaseConfig:
 
     Raises:
         ConfigError: naming file or form field, and the fix.
-        PeriodError: the run's period is none of the release's dates.
+        PeriodError: the run's period is no usable name, or none of the release's dates.
 
     Privacy: ledger only.
     """
     from include.config.loader import load_checked, parse_request
-    from include.stages.period import for_period
+    from include.stages.period import check_period, for_period
 
+    period = check_period(str(request["period"]).strip())
     if "form" in request:
         return parse_request(_filled_form(request["form"]), config_dir)
     release = load_checked(config_dir / "releases" / request["file"], config_dir).release
-    return for_period(release, str(request["period"]).strip())
+    return for_period(release, period)
 
 
 def is_dry_run(request: dict[str, Any]) -> bool:
@@ -104,6 +104,20 @@ def _filled_form(form: dict[str, str]) -> dict[str, Any]:
         "release": f"manual_{fields['dataset']}",
         "publish": {"uri": load_settings().releases_uri},
     }
+
+
+def acting_user(context: Context) -> str:
+    """Return who made the run, as Airflow authenticated them.
+
+    Privacy: ledger only.
+    """
+    dag_run = context["dag_run"]
+    return _actor(dag_run.triggering_user_name, _is_scheduled(dag_run))
+
+
+def _is_scheduled(dag_run: Any) -> bool:
+    """Tell whether Airflow itself made the run from its DAG's schedule."""
+    return getattr(dag_run.run_type, "value", str(dag_run.run_type)) in SCHEDULED_RUN_TYPES
 
 
 def _actor(triggering_user: str | None, scheduled: bool) -> str:

@@ -68,3 +68,23 @@ def refusing_store() -> Iterator[str]:
     finally:
         server.shutdown()
         thread.join()
+
+
+@contextmanager
+def object_store(*buckets: str) -> Iterator[tuple[str, Any]]:
+    """Serve a real S3 endpoint (moto) with these buckets; yields its address and a client."""
+    import boto3
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        address = f"http://{host}:{port}"
+        keys = {"aws_access_key_id": "key", "aws_secret_access_key": "secret"}
+        client = boto3.client("s3", endpoint_url=address, region_name="us-east-1", **keys)
+        for bucket in buckets:
+            client.create_bucket(Bucket=bucket)
+        yield address, client
+    finally:
+        server.stop()

@@ -205,6 +205,17 @@ def test_a_period_that_is_no_release_date_is_refused(
     assert not rig.charges()
 
 
+@pytest.mark.parametrize("period", ["spring/2021", "spring 2021", "2021-05-01T14:00"])
+def test_a_period_that_could_not_be_a_folder_is_refused_by_the_form(
+    rig: Rig, period: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    form = {"dataset": "pets", "requester": "vets", "period": period}
+    run = rig.release(None, dag_id="manual_release", conf=form)
+    failed_at_once(run, "load")
+    told = sentence(capfd)
+    assert told.startswith(f"period '{period}': use at most 64 letters") and not rig.charges()
+
+
 @pytest.mark.parametrize("field", ["epsilon", "accept_at_least", "interest"])
 def test_the_form_names_its_fields(rig: Rig, field: str, capfd: pytest.CaptureFixture[str]) -> None:
     wrong = {"epsilon": "0", "accept_at_least": "2", "interest": [["animl"]]}

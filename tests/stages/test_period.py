@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from include.stages.period import PeriodError, for_period
+from include.stages.period import PeriodError, check_period, for_period
 
 
 def release_with(make_run, value: str, *, dates: bool = True):
@@ -49,3 +49,33 @@ def test_a_template_that_does_not_fit_is_one_sentence(make_run, template):
     release = release_with(make_run, template, dates=False)
     with pytest.raises(PeriodError, match="cannot be filled in for period 'december'"):
         for_period(release, "december")
+
+
+@pytest.mark.parametrize(
+    "period", ["1994-12-31", "2026-Q4", "spring", "2026-11-30T1430", "v1.2_b", "7", "x" * 64, ""]
+)
+def test_a_plain_name_is_a_period(period):
+    assert check_period(period) == period
+
+
+@pytest.mark.parametrize(
+    "period",
+    [
+        "2026-11-30T14:00",
+        "a b",
+        "a/b",
+        "../up",
+        "-a",
+        "a.",
+        "été",
+        "２０２６",
+        "<b>1</b>",
+        "a\nb",
+        "a\u202eb",
+        "x" * 65,
+    ],
+)
+def test_another_mark_in_a_period_is_refused_in_one_printable_line(period):
+    with pytest.raises(PeriodError, match="use at most 64 letters") as refused:
+        check_period(period)
+    assert str(refused.value).isprintable() and str(refused.value).isascii()
