@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import math
 import pickle
 import traceback
 from pathlib import Path
@@ -112,7 +113,7 @@ def test_a_failure_while_counting_tells_its_class_only() -> None:
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_counting_equals_a_plain_loop(data: st.DataObject) -> None:
     cards = data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=4))
     rows = data.draw(st.integers(0, 30))
@@ -123,17 +124,30 @@ def test_counting_equals_a_plain_loop(data: st.DataObject) -> None:
         n: rng.integers(0, c, rows).astype(np.uint8) for n, c in zip(names, cards, strict=True)
     }
     domain = dict(zip(names, cards, strict=True))
-    cliques = [tuple(p) for r in range(3) for p in itertools.permutations(names, r)]
-    old, marginals.CHUNK_ROWS = marginals.CHUNK_ROWS, chunk
-    try:
+    cliques = [tuple(p) for r in range(5) for p in itertools.permutations(names, r)]
+    cliques = data.draw(st.lists(st.sampled_from(cliques), max_size=12, unique=True))
+    joint = data.draw(st.sampled_from([1, 12, 40, 1 << 14]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(marginals, "CHUNK_ROWS", chunk)
+        patch.setattr(marginals, "JOINT_CELLS", joint)
         counted = count_many(codes, domain, cliques)
-    finally:
-        marginals.CHUNK_ROWS = old
     for clique, counts in zip(cliques, counted, strict=True):
         plain = np.zeros([domain[n] for n in clique], dtype=np.int64)
         for row in range(rows):
             plain[tuple(codes[n][row] for n in clique)] += 1
         assert counts.dtype == np.int64 and np.array_equal(counts, plain.ravel())
+
+
+def test_pairs_of_small_columns_are_read_off_few_tables() -> None:
+    domain = dict.fromkeys("abcdefgh", 3) | {"wide": 4000}
+    pairs = list(itertools.combinations(domain, 2))
+    tables, home = marginals.joint_tables(domain, [*pairs, ("a",), ()])
+    assert len(tables) == 1 + 8  # one of all small columns, the wide one's pairs by themselves
+    for clique, place in zip([*pairs, ("a",), ()], home, strict=True):
+        assert set(clique) <= set(tables[place])
+    for table in tables:
+        cells = math.prod(domain[name] for name in table)
+        assert cells <= marginals.JOINT_CELLS or table in pairs
 
 
 # ---- contributions ---------------------------------------------------------------------------
