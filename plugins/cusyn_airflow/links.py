@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 PAGES = "/privacy-budget"
 
 
+def charge_page(charge_id: str) -> str:
+    """Return the address of a charge's page."""
+    return f"{PAGES}/charges/{charge_id}"
+
+
 class ChargeLink(BaseOperatorLink):
     """Leads from a task to the ledger page of its charge; before there is one, to all pools."""
 
@@ -22,4 +27,4 @@ class ChargeLink(BaseOperatorLink):
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
         """Return the charge's page; Airflow asks right after the task has run, and keeps it."""
         charge_id = getattr(operator, "charge_id", None)
-        return f"{PAGES}/charges/{charge_id}" if charge_id else f"{PAGES}/"
+        return charge_page(charge_id) if charge_id else f"{PAGES}/"

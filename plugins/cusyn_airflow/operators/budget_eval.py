@@ -36,8 +36,10 @@ class BudgetEvalOperator(ReleaseOperator):
         withdrawn = withdrawn_words(charge, place.reader)
         line = decision_words(charge, room_left(charge, place.reader), withdrawn)
         self.log.info("BudgetEval: %s", line)
+        told = {"charge_id": charge.charge_id, "decision": line}
         if charge.state == "denied":
+            context["ti"].xcom_push("return_value", told)  # a skip returns nothing
             raise AirflowSkipException(line)
         for warning in warnings_of(run, charge):
             self.log.warning("BudgetEval: %s", warning)
-        return {"charge_id": charge.charge_id, "decision": line}
+        return told
