@@ -1,7 +1,7 @@
 """Writes into a finished run's note what its budget decision was, and where its charge is.
 
-A task cannot write the note of its own run; the scheduler can, when the run ends. Only Airflow's own
-rows are read here: the scheduler needs no login to the ledger.
+A task cannot write the note of its own run; the scheduler can, when the run ends. Only Airflow's
+own rows are read here: the scheduler needs no login to the ledger.
 """
 
 from __future__ import annotations
