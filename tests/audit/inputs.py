@@ -11,6 +11,7 @@ from include.synthesis import SynthesisTask
 
 NAMES = ("s", "x", "y")
 DOMAIN = dict.fromkeys(NAMES, 2)
+FINE = DOMAIN | {"y": 3}  # a third level of y that no row has: a grid to choose edges from
 Pair = tuple[np.ndarray, np.ndarray]
 
 SENSITIVE: dict[str, object] = {"sensitive": "s"}
@@ -52,6 +53,22 @@ CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
             }
         },
     ),
+    "csa, quantile bins": (
+        "csa_privbayes",
+        {
+            "domain": FINE,
+            "ordered": {"y": 3},
+            "options": SENSITIVE | {"degree": 1, "quantile_bins": {"y": 2}},
+        },
+    ),
+    "privbayes, quantile bins, gaussian": (
+        "privbayes",
+        {
+            "domain": FINE,
+            "ordered": {"y": 3},
+            "options": {"degree": 1, "quantile_bins": {"y": 2}, "noise": "gaussian"},
+        },
+    ),
     "csa, graphical model": ("csa_privbayes", {"options": SENSITIVE | {"fit": "pgm"}}),
 }
 
@@ -59,7 +76,7 @@ CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
 def task_of(configuration: str, **changes: Any) -> tuple[str, SynthesisTask]:
     """Return the mechanism and the task of a configuration."""
     name, asked = CONFIGURATIONS[configuration]
-    return name, SynthesisTask.build(DOMAIN, **(asked | changes))
+    return name, SynthesisTask.build(**({"domain": DOMAIN} | asked | changes))
 
 
 def rows(*blocks: tuple[int, tuple[int, ...]]) -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from include.synthesis import noise
+from include.synthesis import noise, selection
 from include.synthesis.spending import OpenRound
 from include.synthesis.transcript import NoisyMarginal
 
@@ -64,12 +64,27 @@ def unsplit_budget(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(noise, "discrete_laplace", whole)
 
 
+def raw_quantiles(patch: pytest.MonkeyPatch) -> None:
+    """Take the exact quantiles as edges, for free."""
+    honest = OpenRound.select_edge
+
+    def exact(self: OpenRound, column: str, grid: int, part: int, parts: int) -> int:
+        honest(self, column, grid, part, parts)
+        counts = self._session._exact([(column,)])[0]
+        edge = 1 + int(np.argmax(selection.quantile_scores(counts, grid, part, parts)))
+        self.edges[-1] = (column, edge)
+        return edge
+
+    patch.setattr(OpenRound, "select_edge", exact)
+
+
 MUTANTS = {
     "argmax structure": argmax_structure,
     "raw theta test": raw_theta,
     "noise on occupied cells only": noise_on_occupied_cells,
     "noise divided by n": noise_divided_by_n,
     "unsplit budget": unsplit_budget,
+    "bins from raw quantiles": raw_quantiles,
 }
 
 

@@ -21,7 +21,7 @@ from include.accounting import (
 )
 from include.synthesis import Plan, Transcript, synthesizer
 from include.synthesis.spending import OpenRound, SpendingSession
-from tests.audit.inputs import DOMAIN, PAIRS, Pair, plus, rows, task_of
+from tests.audit.inputs import FINE, PAIRS, Pair, plus, rows, task_of
 from tests.audit.measured_loss import Features, certain_loss
 from tests.audit.mutants import MUTANTS, broken
 from tests.synthesis.tables import CountsTable, Journal
@@ -43,6 +43,7 @@ def features(transcript: Transcript) -> Features:
     shapes = tuple((item.clique, item.sigma) for item in tables)
     of_x = [item.sigma for item in tables if item.clique == ("s", "x")]
     zeros = tuple(item.counts[-1] == 0 for item in tables)
+    edges = tuple(edge for turn in transcript.rounds for edge in turn.edges)
     return (
         choices,
         (choices[:1], all(value >= 1 for value in last)),
@@ -53,6 +54,7 @@ def features(transcript: Transcript) -> Features:
         any(zeros),
         shapes,
         of_x[0] if of_x else None,
+        edges,
     )
 
 
@@ -86,6 +88,9 @@ def lost(
 TIED = rows((42, (0, 0, 0)), (9, (1, 1, 0)), (9, (1, 0, 1)))
 EDGE = rows((60, (0, 0, 0)), (40, (0, 1, 0)), (38, (1, 0, 0)), (62, (1, 1, 0)))
 
+# Two edges of y are as near to the median: without a row of the first level the other is nearer.
+LEVEL = rows((10, (0, 0, 0)), (10, (0, 0, 1)), (10, (0, 0, 2)))
+
 
 def without_each(table: np.ndarray) -> Iterator[Pair]:
     """Pair a table with itself less one record, for each kind of record."""
@@ -118,6 +123,8 @@ def neighbours_of(fault: str) -> Iterator[tuple[str, Pair, dict[str, object]]]:
     elif fault == "raw theta test":
         for pair, theta in edge_pairs():
             yield "csa, noisy regions", pair, {"theta": theta}
+    elif fault == "bins from raw quantiles":
+        yield from (("csa, quantile bins", pair, {}) for pair in without_each(LEVEL))
     else:
         yield "csa", PAIRS["10 zeros and one (1, 1, 1)"], {}
 
@@ -149,6 +156,8 @@ def test_each_mutant_is_caught_and_the_honest_mechanism_is_not(
         ("csa, forced", 1500),
         ("csa, selected root", 1500),
         ("csa, gaussian", 1500),
+        ("csa, quantile bins", 1500),
+        ("privbayes, quantile bins, gaussian", 1500),
         ("mwem_pgm", 600),
         ("mwem_pgm without interest", 600),
         ("aim", 150),
@@ -163,7 +172,7 @@ def test_no_mechanism_is_seen_to_lose_more_than_it_claims(
 
 def draw(codes: np.ndarray, event: Event, ask: Callable[[OpenRound], Features]) -> Features:
     """Call one primitive once, under one event."""
-    session = SpendingSession(CountsTable(codes, DOMAIN), Journal(), event.rho)
+    session = SpendingSession(CountsTable(codes, FINE), Journal(), event.rho)
     with session.round("audit", [event]) as turn:
         return ask(turn)
 
@@ -173,6 +182,9 @@ def draw(codes: np.ndarray, event: Event, ask: Callable[[OpenRound], Features]) 
 BALANCED = rows(
     (9702, (0, 0, 0)), (2, (1, 1, 0)), (98, (1, 0, 0)), (98, (0, 1, 0)), (100, (0, 0, 1))
 )
+# One edge of y lies a row below the median, the other a row above it: a row of the last level moves
+# one away and the other onto it.
+CENTRED = [(0, 0, 0), (0, 0, 1), (0, 0, 2)]
 PRIMITIVES: dict[str, tuple[Event, Pair, Callable[[OpenRound], Features], float, float]] = {
     "discrete Laplace": (
         DiscreteLaplace(1.0),
@@ -202,6 +214,13 @@ PRIMITIVES: dict[str, tuple[Event, Pair, Callable[[OpenRound], Features], float,
         0.0,
         1.0,
     ),
+    "selection of an edge": (
+        ExponentialMechanism(1.0),
+        (np.array(CENTRED), np.array([*CENTRED, (0, 0, 2)])),
+        lambda turn: (turn.select_edge("y", 3, 1, 2),),
+        0.2,
+        1.0,
+    ),
     "selection of a marginal": (
         ExponentialMechanism(1.0),
         PAIRS["empty"],
@@ -210,7 +229,7 @@ PRIMITIVES: dict[str, tuple[Event, Pair, Callable[[OpenRound], Features], float,
         1.0,
     ),
 }
-CLOSE_MODELS = [np.array([0.0, 1.0]), np.zeros(4)]  # the row makes one right and the other wrong
+CLOSE_MODELS = [np.array([0.0, 1.0]), np.zeros(6)]  # the row makes one right and the other wrong
 
 
 @pytest.mark.parametrize("primitive", PRIMITIVES)
