@@ -9,6 +9,8 @@ from dataclasses import replace
 import pytest
 from fastapi.testclient import TestClient
 
+from include.stages.budget_eval import budget_eval
+from include.stages.task import budget_request
 from tests.clinic import make_run, place, settings
 from tests.stages.test_stages import release
 
@@ -100,9 +102,19 @@ def test_a_broken_release_file_is_named_under_the_schedules(pages, place):
     assert "wards: all 3 releases up to 2003-12-31 fit" in page
 
 
-def test_names_are_text_and_never_markup(pages, place, make_run):
-    from include.stages.budget_eval import budget_eval
+def test_a_charge_that_was_never_opened_has_a_page(pages, place, make_run):
+    reserved = budget_eval(make_run(), place, None)
+    asked = budget_request(make_run(run_id="run-2", period="2002-12-31"), None)
+    denied = place.ledger.reserve(
+        replace(asked, epsilon_pico=9 * 10**12, accept_at_least_pico=9 * 10**12), _cost
+    )
+    for charge, state in ((reserved, "reserved"), (denied, "denied")):
+        page = pages.get(f"/charges/{charge.charge_id}")
+        assert page.status_code == 200
+        assert f'<span class="state {state}">{state}</span>' in page.text
 
+
+def test_names_are_text_and_never_markup(pages, place, make_run):
     budget_eval(replace(make_run(), period="<b>2001</b>", run_id="<i>&"), place, None)
     page = pages.get("/").text
     assert "<b>2001" not in page
@@ -125,8 +137,6 @@ def test_a_missing_ledger_is_a_plain_503(pages, monkeypatch, tmp_path):
 
 
 def test_hundreds_of_charges_are_shown_a_page_at_a_time(pages, place, make_run):
-    from include.stages.task import budget_request
-
     request = budget_request(make_run(), None)
     for i in range(230):  # above every limit: denied, so the pools stay as they are
         asked = replace(request, key=f"k{i}", period=f"p{i}", epsilon_pico=9 * 10**12)

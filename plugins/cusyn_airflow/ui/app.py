@@ -114,7 +114,7 @@ def one_charge(request: Request, charge_id: str) -> HTMLResponse:
         {
             "charge": charge,
             "entries": reader.entries(charge_id),
-            "plan": charge.plan or {},
+            "predictions": (charge.plan or {}).get("predictions", []),
             "withdrawn": withdrawn_words(charge, reader),
         },
     )
