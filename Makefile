@@ -7,7 +7,7 @@ export PYTHONPATH := $(CURDIR):$(CURDIR)/plugins
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-dev demo demo-reset up test test-all lint format lock clean \
-        bench-engine bench-ledger bench-scale bench-csa
+        bench-engine bench-ledger bench-scale bench-csa bench-peers
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -75,9 +75,15 @@ bench-scale: setup-dev  ## a release of five million rows, CPU by stage
 bench-csa: $(VENV)/.bench  ## the CSAPrivBayes paper's figures on Adult, with a guarantee that holds
 	@$(BIN)/python -m benchmarks.csa --seeds 20
 
+bench-peers: setup-dev  ## other makers of private tables beside ours, in their own environments (hours; ARGS=--quick: minutes)
+	@$(BIN)/python -m benchmarks.peers $(ARGS)
+
 lock: $(BIN)/uv  ## compile the short requirements*.in into complete pins for 3.11 and 3.12
 	@for f in requirements requirements-demo requirements-test requirements-lint requirements-bench requirements-browser; do \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header $$f.in -o $$f.txt; done
+	@for f in dpmm opendp smartnoise; do \
+	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header \
+	    --override benchmarks/peers/overrides.txt benchmarks/peers/requirements-$$f.in -o benchmarks/peers/requirements-$$f.txt; done
 
 clean: demo-reset  ## also remove the environment
 	rm -rf $(VENV)

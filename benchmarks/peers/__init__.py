@@ -1,0 +1,1 @@
+"""`make bench-peers`: other makers of private tables beside ours."""
