@@ -7,6 +7,7 @@ import itertools
 import math
 import pickle
 import traceback
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.data import marginals
-from include.data.contributions import id_hashes, kept_rows
+from include.data.contributions import bound_units, id_hashes, kept_rows, unit_hashes
 from include.data.errors import PrivateReadError
 from include.data.marginals import count_many
 from include.data.private import ProtectedTable
@@ -186,6 +187,62 @@ def test_a_units_kept_rows_depend_on_its_own_rows_only(
             assert rest == [pair for pair in whole if pair[0] != unit]
 
 
+def kept_of_units(rows: list[tuple[str, str, int]], bounds: tuple[int, ...]) -> Counter[int]:
+    """Keep rows (household, person, cell) by person within household, then by household."""
+    if not rows:
+        return Counter()
+    houses, persons = (pa.array([row[i] for row in rows]) for i in (0, 1))
+    ids = [unit_hashes(named, KEY)[0] for named in ([houses, persons], [houses])]
+    (cells,) = bound_units(ids, [np.array([c for *_, c in rows], dtype=np.uint8)], bounds, KEY)
+    return Counter(cells.tolist())
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("HJK"), st.sampled_from("pqr"), st.integers(0, 5)), max_size=24
+    ),
+    st.tuples(st.integers(1, 3), st.integers(1, 5)),
+    st.randoms(use_true_random=False),
+)
+@settings(max_examples=300, deadline=None)
+def test_a_unit_within_another_moves_twice_its_rows_and_the_outer_one_its_own(
+    rows: list[tuple[str, str, int]], bounds: tuple[int, int], order: Any
+) -> None:
+    whole = kept_of_units(rows, bounds)
+    shuffled = list(rows)
+    order.shuffle(shuffled)
+    assert kept_of_units(shuffled, bounds) == whole
+    for house in {h for h, _, _ in rows}:
+        without = kept_of_units([row for row in rows if row[0] != house], bounds)
+        assert without <= whole and (whole - without).total() <= bounds[1]
+    for house, person in {(h, p) for h, p, _ in rows}:
+        without = kept_of_units([row for row in rows if row[:2] != (house, person)], bounds)
+        left, came = whole - without, without - whole
+        assert max(left.total(), came.total()) <= min(bounds)
+
+
+def test_a_unit_within_another_can_move_all_that_is_stated() -> None:
+    """The bound is reached, so that nothing smaller would do."""
+    most = 0
+    for spread in itertools.product(range(6), repeat=4):
+        rows = [("H", "p", c) for c in spread[:2]] + [("H", "q", c) for c in spread[2:]]
+        whole = kept_of_units(rows, (2, 2))
+        without = kept_of_units(rows[2:], (2, 2))
+        most = max(most, (whole - without).total() + (without - whole).total())
+    assert most == 4
+
+
+def test_ids_of_several_columns_are_kept_apart() -> None:
+    first, second = (
+        pa.array(["a", "b", "ab", "", None, "a"]),
+        pa.array(["b", "a", "", "ab", "a", "b"]),
+    )
+    hashes, present = unit_hashes([first, second], KEY)
+    assert present.tolist() == [True, True, False, False, False, True]
+    assert hashes[0].tolist() == hashes[5].tolist() != hashes[1].tolist()
+    assert len({tuple(pair) for pair in hashes[:3].tolist()}) == 3
+
+
 def test_another_key_keeps_other_rows() -> None:
     cells = list(range(200))
     assert kept(["p"] * 200, cells, 5) != kept(["p"] * 200, cells, 5, key=bytes([1]) * 32)
@@ -194,6 +251,32 @@ def test_another_key_keeps_other_rows() -> None:
 def write(path: Path, frame: pd.DataFrame) -> Path:
     pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), path)
     return path
+
+
+def test_gathered_rows_count_in_bins_and_are_as_well_protected(table: ProtectedTable) -> None:
+    with pytest.raises(PrivateReadError, match="outside a spending step"):
+        table.gathered({"b": (0, 0, 1)})
+    with table.spending():
+        coarse = table.gathered({"b": (0, 0, 1)})
+        with pytest.raises(PrivateReadError, match="not a column"):
+            table.gathered({"z": (0,)})
+        assert table.counts(("b",)).tolist() == [0, 2, 1]
+    assert coarse.domain == {"a": 2, "b": 2}
+    assert coarse.max_rows == table.max_rows
+    for look in (len, list, repr, pickle.dumps, lambda t: t.counts(("b",))):
+        with pytest.raises(PrivateReadError):
+            look(coarse)
+    with coarse.spending():
+        assert coarse.counts(("b",)).tolist() == [2, 1]
+        assert coarse.counts(("a", "b")).tolist() == [2, 0, 0, 1]
+
+
+def test_gathering_that_fails_tells_no_value(table: ProtectedTable) -> None:
+    with table.spending(), pytest.raises(PrivateReadError) as caught:
+        table.gathered({"b": (0,)})  # too short for the codes
+    assert "gathering protected rows" in str(caught.value)
+    assert "IndexError" in str(caught.value)
+    assert "size" not in str(caught.value)
 
 
 COLUMNS = {
