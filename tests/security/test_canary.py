@@ -126,6 +126,49 @@ def test_a_release_shows_none(planted: Rig, search: Search) -> None:
             assert canary.counts_in([(path.name, path.read_text(encoding="utf-8"))]) == []
 
 
+def fine_bins(rig: Rig) -> None:
+    """Ask for a network whose edges are selected from single kilograms, the canary among them."""
+    unit = {"privacy_unit": {"id_column": "keeper_id"}}
+    options = {"sensitive": "indoors", "quantile_bins": {"weight": 5}}
+    rig.declare(
+        dataset={**unit, "columns": {"weight": {"bins": None}}},
+        release={
+            "mechanism": "csa_privbayes",
+            "interest": [],
+            "options": options,
+            "accept_at_least": "0.1",
+        },
+    )
+    amend(rig)
+
+
+def test_a_release_in_private_bins_shows_none(planted: Rig, search: Search) -> None:
+    """The clamped canary lies in the last cell of the grid; a bin ends there with or without it."""
+    fine_bins(planted)
+    run = planted.release()
+    assert run.state == "success"
+    search()
+    (package,) = planted.releases.rglob("datapackage.json")
+    told = package.read_text(encoding="utf-8")
+    assert "private_bins" in told and canary.counts_in([(package.name, told)]) == []
+
+
+@pytest.mark.parametrize("place", ["_gathered", "count_many"])
+def test_a_fault_while_selecting_or_gathering_shows_none(
+    planted: Rig, search: Search, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fine_bins(planted)
+
+    def burst(*args: Any, **kwargs: Any) -> Any:
+        raise IndexError(f"index {canary.NUMBER} of {canary.PERSON}000007 is out of bounds")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"include.data.private.{place}", burst)
+        run = planted.release()
+    assert run.state == "failed" and run.states()["synthesize"] == "failed"
+    search()
+
+
 def test_rendered_fields_and_xcom_hold_names_and_digests_only(planted: Rig) -> None:
     run = planted.release()
     left = {task: run.xcom(task) for task in run.states()}
