@@ -13,15 +13,17 @@ started again. `--quick` takes Titanic only, once each, in minutes, and keeps it
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from pathlib import Path
 
 from benchmarks.adult import data_folder
+from benchmarks.appended import read_rows
 from benchmarks.peers.catalogue import Cell, cells
 from benchmarks.peers.environments import ROOT
 from benchmarks.peers.faults import run_probes
 from benchmarks.peers.judge import Judge
-from benchmarks.peers.results import is_done, keep, key, read
+from benchmarks.peers.results import is_done, keep, key
 from benchmarks.peers.runner import run_cell, version, work_folder
 
 RESULTS = ROOT / "benchmarks" / "results" / "peers.csv"
@@ -68,11 +70,12 @@ def matches(cell: Cell, only: list[str] | None) -> bool:
 
 def run_all(wanted: list[Cell], out: Path, cap: int | None) -> int:
     """Make the runs that are not there yet, one after the other."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the run in hand is ended too
     folder, work = data_folder(), work_folder()
     judges: dict[str, Judge] = {}
     for number, cell in enumerate(wanted, 1):
         limit = cap or cell.mechanism.cap_cpu_s
-        earlier = [row for row in read(out) if key(row) == cell.key]
+        earlier = [row for row in read_rows(out) if key(row) == cell.key]
         if earlier and is_done(earlier[-1], limit, version(cell)):
             continue
         if cell.table not in judges:
@@ -83,7 +86,7 @@ def run_all(wanted: list[Cell], out: Path, cap: int | None) -> int:
         shown = row.get("tv2_mean") or row["note"]
         told = f"{row['status']} ({shown}), {row.get('cpu_s', '0')} CPU s"
         print(f"{number}/{len(wanted)} {cell.label} #{cell.seed}: {told}", flush=True)
-    print(f"{len(read(out))} runs in {out}")
+    print(f"{len(read_rows(out))} runs in {out}")
     return 0
 
 

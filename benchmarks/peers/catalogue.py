@@ -15,6 +15,7 @@ TABLES = ("titanic", "nltcs", "adult")
 EPSILON, DELTA = "1", "1e-9"
 CAP_CPU_S = 300
 CAP_MB = 8_000
+EARLY_REPEATS = {True: 2, False: 0}  # the last repetition that is made in the first turn
 OURS = "cusyn"
 BASELINE = "baseline"
 
@@ -29,7 +30,7 @@ class Mechanism:
         cap_cpu_s: CPU seconds after which a run is ended.
         options: what our own door is told besides.
         every_table: whether the repeats are made on every table.
-        late: the turn on the larger tables; what is not known to finish comes last.
+        late: the turn on the larger tables: 0, 1, or 3 for what is not known to finish.
     """
 
     name: str
@@ -88,14 +89,18 @@ PEERS = (
         mechanisms=(
             Mechanism("aim", 5, every_table=True),
             Mechanism("mwem_pgm", 5, every_table=True),
-            Mechanism("aim, private-pgm backend", 1, options=REFERENCE, late=2),
+            Mechanism("aim, private-pgm backend", 1, options=REFERENCE, late=3),
         ),
     ),
-    Peer("dpmm", "dpmm", (Mechanism("mst"), Mechanism("privbayes"), Mechanism("aim", 1, late=2))),
+    Peer("dpmm", "dpmm", (Mechanism("mst"), Mechanism("privbayes"), Mechanism("aim", 1, late=3))),
     Peer(
         "smartnoise",
         "smartnoise-synth",
-        (Mechanism("mst"), Mechanism("aim", 1, late=2), Mechanism("mwem", 1, cap_cpu_s=120)),
+        (
+            Mechanism("mst"),
+            Mechanism("aim", 1, late=3),
+            Mechanism("mwem", 1, cap_cpu_s=120, late=3),
+        ),
     ),
     Peer("opendp", "opendp", (Mechanism("mst", 1), Mechanism("aim", cap_cpu_s=1000, late=1))),
 )
@@ -123,9 +128,8 @@ class Cell:
     @property
     def turn(self) -> tuple[int, int]:
         """Cheap runs of every table come first, so that a stopped run is broad."""
-        again = int(self.seed > 0 and not self.mechanism.every_table)
         late = self.mechanism.late if self.table != TABLES[0] else 0
-        return max(again, late), self.seed
+        return max(late, 2 * (self.seed > EARLY_REPEATS[self.mechanism.every_table])), self.seed
 
 
 def cells(quick: bool) -> Iterator[Cell]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+from benchmarks.appended import read_rows
+
 FIELDS = (
     "table",
     "peer",
@@ -28,14 +30,6 @@ KEY = ("table", "peer", "mechanism", "seed")
 Row = dict[str, str]
 
 
-def read(path: Path) -> list[Row]:
-    """Read the runs made so far."""
-    if not path.exists():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 def key(row: Row) -> tuple[str, ...]:
     """What names a run."""
     return tuple(row[name] for name in KEY)
@@ -50,7 +44,7 @@ def is_done(row: Row, cap_cpu_s: float, version: str) -> bool:
 
 def keep(path: Path, row: Row) -> None:
     """Add a run; it takes the place of an earlier one of the same name."""
-    rows = [other for other in read(path) if key(other) != key(row)]
+    rows = [other for other in read_rows(path) if key(other) != key(row)]
     rows.append(row)
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_suffix(".part")

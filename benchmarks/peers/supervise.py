@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-POLL_S = 0.1
+POLL_S = 0.25
 MB = 2**20
 # One thread for everybody, so that CPU seconds compare.
 ONE_THREAD = {
@@ -67,13 +67,17 @@ def run_capped(
         )
     peak = cpu = 0.0
     over = ""
-    while (ended := os.wait4(process.pid, os.WNOHANG))[0] == 0:
-        now_cpu, now_mb = weigh(process.pid)
-        cpu, peak = max(cpu, now_cpu), max(peak, now_mb)
-        over = over or ("CPU" if cpu > cap_cpu_s else "memory" if now_mb > cap_mb else "")
-        if over:
-            end_tree(process.pid)
-        time.sleep(POLL_S)
+    try:
+        while (ended := os.wait4(process.pid, os.WNOHANG))[0] == 0:
+            now_cpu, now_mb = weigh(process.pid)
+            cpu, peak = max(cpu, now_cpu), max(peak, now_mb)
+            over = over or ("CPU" if cpu > cap_cpu_s else "memory" if now_mb > cap_mb else "")
+            if over:
+                end_tree(process.pid)
+            time.sleep(POLL_S)
+    except BaseException:  # an interrupted comparison leaves nothing running
+        end_tree(process.pid)
+        raise
     usage = ended[2]
     process.returncode = code = os.waitstatus_to_exitcode(ended[1])
     return Usage(
