@@ -13,17 +13,13 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow.parquet as pq
 
 from include.config.datasets import DatasetConfig
-from include.data.contributions import id_hashes, kept_rows
-from include.data.encode import code_dtype, encode_kept
+from include.data.decoding import decode_snapshot
 from include.data.errors import PrivateReadError, without_values
 from include.data.marginals import Counts, count_many
 from include.data.schema import Schema
-from include.errors import CuSynError
 
-_BATCH_ROWS = 1 << 16
 _CACHE_CELLS = 1 << 22  # counts kept for repeated questions: 32 MB
 _OPEN_TO_ALL = frozenset(
     {"domain", "max_rows", "spending", "counts", "counts_many", "gathered", "__class__"}
@@ -74,7 +70,7 @@ class ProtectedTable:
         Privacy: reads raw data.
         """
         columns = without_values(
-            lambda: _read(Path(path), schema, dataset, key),
+            lambda: decode_snapshot(Path(path), schema, dataset, key),
             PrivateReadError,
             "reading the protected snapshot",
         )
@@ -256,44 +252,3 @@ def _gathered(vault: _Vault, cells: Mapping[str, Sequence[int]]) -> ProtectedTab
         columns[name] = np.asarray(bins, dtype=columns[name].dtype)[columns[name]]
         domain[name] = max(bins) + 1
     return ProtectedTable._sealed(columns, domain, vault.max_rows)
-
-
-def _read(
-    path: Path, schema: Schema, dataset: DatasetConfig, key: bytes
-) -> dict[str, npt.NDArray[Any]]:
-    with pq.ParquetFile(path) as file:
-        total = file.metadata.num_rows
-        store = np.empty((len(schema), total), dtype=code_dtype(schema))
-        unit = dataset.id_column
-        ids = np.empty((total if unit else 0, 2), dtype=np.uint64)
-        wanted = [*schema.domain, *([unit] if unit else [])]
-        _require_id(unit, file.schema_arrow.names)
-        filled = 0
-        for batch in file.iter_batches(_BATCH_ROWS, columns=wanted):
-            codes, kept = encode_kept(_table(batch), schema)
-            if unit:
-                hashes, present = id_hashes(batch.column(unit), key)
-                kept &= present
-            count = int(kept.sum())
-            store[:, filled : filled + count] = codes[kept].T
-            if unit:
-                ids[filled : filled + count] = hashes[kept]
-            filled += count
-    columns = [store[i, :filled] for i in range(len(schema))]
-    if unit:
-        chosen = kept_rows(ids[:filled], columns, dataset.row_bound, key)
-        columns = [column[chosen] for column in columns]
-    return dict(zip(schema.domain, columns, strict=True))
-
-
-def _table(batch: Any) -> Any:
-    import pyarrow as pa
-
-    return pa.Table.from_batches([batch])
-
-
-def _require_id(unit: str | None, names: Sequence[str]) -> None:
-    if unit is not None and unit not in names:
-        raise CuSynError(
-            f"the id column '{unit}' is not in the snapshot; rows of one unit cannot be bounded"
-        )

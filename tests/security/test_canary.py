@@ -204,7 +204,7 @@ def test_an_exception_that_quotes_a_row_shows_none(
 ) -> None:
     targets = {
         "counting": "include.data.private.count_many",
-        "encoding": "include.data.private.encode_kept",
+        "encoding": "include.data.decoding.encode_kept",
         "fitting": "include.stages.synthesize._make_table",
     }
 
