@@ -6,13 +6,12 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from include.cli import commands
-from include.cli.admin import add_actions
+from include.cli.actions import add_actions
 from include.cli.answer import Answer
 from include.errors import CuSynError
-from include.settings import load_settings
+from include.settings import Settings, load_settings
 
 
 def parser() -> argparse.ArgumentParser:
@@ -54,6 +53,19 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
+def command(name: str) -> Callable[[argparse.Namespace, Settings], Answer]:
+    """Return what does a command; the recipient's without importing the ledger's libraries."""
+    if name == "package":
+        from include.cli.recipient import package
+
+        return package
+    from include.cli import commands
+
+    found: Callable[[argparse.Namespace, Settings], Answer]
+    found = getattr(commands, name.replace("-", "_"))
+    return found
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
 
@@ -62,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     args = parser().parse_args(argv)
     try:
-        answer: Answer = getattr(commands, args.command.replace("-", "_"))(args, load_settings())
+        answer = command(args.command)(args, load_settings())
     except CuSynError as error:
         print(json.dumps({"error": str(error)}) if args.json else str(error), file=sys.stderr)
         return 1

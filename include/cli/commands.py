@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 import getpass
-from dataclasses import asdict
 from pathlib import Path
 
 from include.accounting import format_amount
@@ -179,17 +178,6 @@ def export(args: argparse.Namespace, settings: Settings) -> Answer:
     return Answer({"file": args.file}, f"The ledger is written to {args.file}; {check}")
 
 
-def package(args: argparse.Namespace, settings: Settings) -> Answer:
-    """Check a release package; needs neither Airflow nor a database."""
-    from include.publishing.verify import sound, verify_package
-
-    key = _read_key(args.key) if args.key else None
-    findings = verify_package(Path(args.path), trusted_key=key)
-    lines = [f"{one.level:>7}  {one.subject}: {one.words}" for one in findings]
-    data = {"findings": [asdict(one) for one in findings], "sound": sound(findings)}
-    return Answer(data, "\n".join(lines), ok=sound(findings))
-
-
 def forecast(args: argparse.Namespace, settings: Settings) -> Answer:
     """Say how long the declared schedules can go on; a file that cannot be read is named."""
     from include.stages.forecast import forecast_files
@@ -223,13 +211,6 @@ def internal_evaluation(args: argparse.Namespace, settings: Settings) -> Answer:
     from include.cli.internal import evaluate
 
     return evaluate(args, settings, open_reader(settings))
-
-
-def _read_key(path: str) -> bytes:
-    try:
-        return Path(path).read_bytes()
-    except OSError as fault:
-        raise CuSynError(f"{path}: the key cannot be read ({fault.strerror})") from None
 
 
 def _audit(release_id: str, settings: Settings) -> Answer:

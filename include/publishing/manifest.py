@@ -172,7 +172,13 @@ def _statement(report: ReportInput) -> dict[str, Any]:
     return _of_networks(privacy) | {
         "unit_of_privacy": privacy.privacy_unit,
         "neighbouring_relation": privacy.neighbouring,
-        "contribution_bound": {"max_rows": privacy.max_rows},
+        "contribution_bound": {
+            "max_rows": privacy.max_rows,
+            "populations": {
+                one.population: {"max_rows": one.max_rows, "id_columns": list(one.id_columns)}
+                for one in privacy.bounds
+            },
+        },
         "variant": variant(privacy),
         "parameters": {
             "epsilon": privacy.epsilon,

@@ -165,6 +165,26 @@ class PrivateBins:
 
 
 @dataclass(frozen=True)
+class UnitBound:
+    """How one population's units are found in the data, and how many rows of one are kept.
+
+    Privacy: ledger only.
+    """
+
+    population: str
+    max_rows: int
+    id_columns: tuple[str, ...] = ()  # none: every row is another unit
+
+    @property
+    def words(self) -> str:
+        """The bound for a reader."""
+        if not self.id_columns:
+            return f"{self.population} (every row is another unit)"
+        rows = "1 row" if self.max_rows == 1 else f"{self.max_rows} rows"
+        return f"{self.population} (at most {rows} of one {' with '.join(self.id_columns)})"
+
+
+@dataclass(frozen=True)
 class PrivacyFacts:
     """The claim: what is protected, how strongly, by what.
 
@@ -194,10 +214,18 @@ class PrivacyFacts:
     row_count_rule: str = "from the noisy measurements"
     attribute_level: dict[str, str] | None = None  # of one sensitive attribute, after the fact
     private_bins: PrivateBins | None = None  # None: all bins are the declared ones
+    bounds: tuple[UnitBound, ...] = ()  # of each population the data are about
 
     @property
     def neighbouring(self) -> str:
         """The relation the guarantee is stated for."""
+        if len({(one.max_rows, one.id_columns) for one in self.bounds}) > 1:
+            return (
+                "Two datasets are neighbours when one has one more unit than the other of any one "
+                f"population: {'; '.join(one.words for one in self.bounds)}. The noise covers a "
+                f"change of {self.max_rows} rows, the most that adding or removing one unit makes. "
+                "How many units there are is itself protected."
+            )
         return (
             f"Two datasets are neighbours when one has one more {self.privacy_unit} than the other "
             f"(add or remove one {self.privacy_unit} with at most {self.max_rows} "

@@ -15,6 +15,7 @@ import json
 import math
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,7 @@ def render_html(report: ReportInput) -> str:
     environment.filters.update(share=share, visible=visible, at=at, up=up, down=down)
     environment.filters.update(sentence=sentence, moment=moment)
     script = (TEMPLATES / "sort.js.j2").read_text(encoding="utf-8").strip()
+    people = [pool for pool in report.budget.pools if pool.kind == "dataset"]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return environment.get_template("report.html.j2").render(
         r=report,
@@ -145,6 +147,8 @@ def render_html(report: ReportInput) -> str:
         scale=_scale(report.fidelity),
         pairs=_pair_map(report),
         pools=[_pool_view(pool) for pool in report.budget.pools],
+        people=people,
+        tightest=min(people, key=lambda pool: Decimal(pool.remaining_epsilon), default=None),
         shares=_share_view(report.budget),
         top=_largest,
         title=report.release.title or f"{report.release.release} {report.release.period}",

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from include.cli import commands
-from include.cli.__main__ import main, parser
+from include.cli.__main__ import command, main, parser
 from tests.stages.test_stages import release
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -166,7 +165,7 @@ def test_a_missing_ledger_is_one_sentence_that_names_the_fix(tmp_path):
 def test_every_command_has_its_function_and_takes_json():
     actions = next(a for a in parser()._actions if a.dest == "command").choices
     for name, sub in actions.items():
-        assert callable(getattr(commands, name.replace("-", "_")))
+        assert callable(command(name))
         assert "--json" in sub.format_help()
 
 

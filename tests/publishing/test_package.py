@@ -140,7 +140,7 @@ def test_the_claim_says_all_that_is_asked_of_one(package):
         "rho": "0.01497",
         "epsilon_pure": None,
     }
-    assert statement["contribution_bound"] == {"max_rows": 1}
+    assert statement["contribution_bound"] == {"max_rows": 1, "populations": {}}
     assert {d["column"] for d in statement["domains"]} == {"educ", "income", "happy", "workstat"}
     assert dp["budget"]["pools"][0] == {
         "kind": "dataset",
