@@ -38,6 +38,10 @@ SAMPLER = (
     "neighbour the same order of rows: columns that the model holds independent come out fully "
     "correlated."
 )
+FLOATS = (
+    "Noise is drawn in floating point around zero and added afterwards, and selections come from "
+    "numpy's Mersenne Twister: the guarantee is of idealised arithmetic."
+)
 FAULTS = (
     Fault(
         "baseline",
@@ -55,12 +59,7 @@ FAULTS = (
         "aim, private-pgm backend",
         "Compiles anew for every set of cliques, which is most of its time; for reference only.",
     ),
-    Fault(
-        "dpmm",
-        "",
-        "Noise is drawn in floating point around zero and added afterwards, and selections come "
-        "from numpy's Mersenne Twister: the guarantee is of idealised arithmetic.",
-    ),
+    Fault("dpmm", "", FLOATS),
     Fault(
         "dpmm",
         "privbayes",
@@ -76,6 +75,7 @@ FAULTS = (
         "By default it learns the categories from the data without paying (here it is told them), "
         "and it draws exactly as many rows as the table has.",
     ),
+    Fault("smartnoise", "", FLOATS),
     Fault(
         "smartnoise",
         "mst",

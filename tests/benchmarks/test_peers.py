@@ -105,6 +105,7 @@ def test_one_thread_and_no_path_of_ours_for_peers(tmp_path: Path, monkeypatch) -
         ("return [row for row in job.rows]", "finished", ""),
         ("raise Refusal('1.1 > 1.0')", "refused", "Refusal: 1.1 > 1.0"),
         ("raise MemoryError('two\\nlines')", "failed", "MemoryError: two lines"),
+        ("raise OSError('in \"/home/me/a.py\"')", "failed", 'OSError: in "(path)"'),
         ("return [[9, 9, 9]]", "failed", "codes outside its domain"),
         ("import sys; sys.exit('gone')", "failed", "gone"),
         ("while True: pass", "capped", "ended at the CPU cap"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -73,6 +74,6 @@ def read_job(args: argparse.Namespace) -> Job:
 
 def leave(code: int, fault: BaseException) -> None:
     """Say on the last line of standard error what stopped the release; ends the process."""
-    reason = " ".join(str(fault).split())[:REASON_LENGTH]
+    reason = re.sub(r"(?<!\w)/[\w./-]+", "(path)", " ".join(str(fault).split()))[:REASON_LENGTH]
     print(json.dumps({"error": type(fault).__name__, "reason": reason}), file=sys.stderr)
     sys.exit(code)
