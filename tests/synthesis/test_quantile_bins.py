@@ -16,6 +16,7 @@ from include.accounting import ONE, ExponentialMechanism, compose
 from include.synthesis import Plan, SynthesisTask, TaskError, Transcript, cost_of, synthesizer
 from include.synthesis.bins import ColumnBins, QuantileBins, SpreadModel, settled_edges
 from include.synthesis.mechanisms.csa_privbayes import CsaPrivBayes
+from include.synthesis.spending import SpendingSession
 from include.synthesis.transcript import Round
 from tests.synthesis.tables import CountsTable, Journal
 
@@ -150,6 +151,41 @@ def test_tables_are_sized_by_bins_not_by_the_grid() -> None:
         assert len(item.counts) == settings.task.cells(item.clique)
 
 
+def test_edges_that_noise_would_place_are_warned_of_before_spending() -> None:
+    """And at the epsilon it names there is no warning; none without a public row count."""
+    for noise in ("laplace", "gaussian"):
+        small = task({"age": 6}, noise=noise, public_rows=3000)
+        plan = CsaPrivBayes().plan(small, ONE // 10, 9)
+        warning = plan.warnings[0]
+        assert warning.startswith("Noise will place the edges of age: with about 3000 rows")
+        assert "\n" not in warning
+        usable = int(float(plan.predictions[0].usable_epsilon or 0) * ONE)
+        enough = CsaPrivBayes().plan(small, usable * 11 // 10, 9)
+        assert not [told for told in enough.warnings if "edges" in told]
+    assert not CsaPrivBayes().plan(task({"age": 6}), ONE // 10, 9).warnings
+
+
+def test_the_warned_distance_is_the_one_that_happens() -> None:
+    """The median of evenly spread values: of four bins it has two thirds of the worst bound."""
+    grid = 400
+    asked = SynthesisTask.build(
+        {"s": 2, "v": grid},
+        options={"sensitive": "s", "quantile_bins": {"v": 4}, "public_rows": 2000},
+        ordered={"v": grid},
+    )
+    plan = CsaPrivBayes().plan(asked, ONE * 17 // 100, 9)
+    codes = np.stack([np.arange(2000) % 2, np.arange(2000) % grid], axis=1)
+    found = []
+    for _ in range(500):
+        session = SpendingSession(CountsTable(codes, asked.domain), Journal(), Fraction(1))
+        with session.round("bins", [plan.events[0]]) as turn:
+            found.append(abs(5 * turn.select_edge("v", grid, 2, 4) - 1000))
+    told = plan.predictions[0]
+    assert told.clique == ("v",)
+    assert told.warning.startswith("Noise will place the edges of v")
+    assert np.mean(found) == pytest.approx(told.sigma * 2 / 3, rel=0.25)
+
+
 # Faults: one plain sentence each, before anything is spent.
 
 
@@ -165,7 +201,7 @@ def test_tables_are_sized_by_bins_not_by_the_grid() -> None:
         ("csa_privbayes", {"quantile_bins": {}}, "a whole number each"),
         ("csa_privbayes", {"quantile_bins": ["age"]}, "a whole number each"),
         ("csa_privbayes", {"bin_share": 0.1}, "bin_share needs `quantile_bins"),
-        ("csa_privbayes", {"quantile_bins": BINS, "bin_share": 0.6}, "0.001 to 0.5 is fine"),
+        ("csa_privbayes", {"quantile_bins": BINS, "bin_share": 0.6}, "0.001 to 0.5"),
         ("csa_privbayes", {"quantile_bins": BINS, "structure_share": 0.85}, "leave less than 0.1"),
         ("aim", {"quantile_bins": BINS}, "aim has no option 'quantile_bins'"),
         ("mwem_pgm", {"quantile_bins": BINS}, "mwem_pgm has no option 'quantile_bins'"),

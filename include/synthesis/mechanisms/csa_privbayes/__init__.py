@@ -15,7 +15,7 @@ from include.synthesis.bins import ColumnBins, SpreadModel
 from include.synthesis.mechanisms.base import Policy, Synthesizer
 from include.synthesis.mechanisms.csa_privbayes import budget
 from include.synthesis.mechanisms.csa_privbayes.attribute import AttributeLoss, attribute_loss
-from include.synthesis.mechanisms.csa_privbayes.forecast import swamped
+from include.synthesis.mechanisms.csa_privbayes.forecast import warnings
 from include.synthesis.mechanisms.csa_privbayes.options import CSA_PRIVBAYES, PRIVBAYES
 from include.synthesis.mechanisms.csa_privbayes.policy import NetworkPolicy
 from include.synthesis.mechanisms.csa_privbayes.quantiles import settled_bins
@@ -53,7 +53,7 @@ class PrivBayes(Synthesizer):
             parameters=parts,
             events=events,
             cost=compose(events),
-            predictions=swamped(settings, parts, epsilon_pico),
+            predictions=warnings(settings, parts, epsilon_pico),
         )
 
     def cost_of(self, task: SynthesisTask, delta_exponent: int) -> Callable[[int], Cost]:
