@@ -49,6 +49,12 @@ def code(invariant: str, guard: str, file: str, old: str, new: str, tests: str) 
     return Mutation(invariant, guard, (edit,), tests)
 
 
+def on_postgres(invariant: str, guard: str, file: str, old: str, new: str) -> Mutation:
+    """Replace a piece of code that only PostgreSQL runs."""
+    edit = Edit(f"{BUDGET}/{file}", re.escape(old), new)
+    return Mutation(invariant, f"PostgreSQL: {guard}", (edit,), "test_optimistic", "postgres")
+
+
 def trigger(invariant: str, name: str, tests: str = "test_tamper") -> Mutation:
     """Drop a trigger from the migration."""
     pattern = rf"CREATE TRIGGER {name} .*?\n;;\n"
@@ -119,8 +125,8 @@ MUTATIONS = [
         "I4",
         "SQLite writers wait in line (BEGIN IMMEDIATE)",
         "store/prepared.py",
-        '"sqlite": ("BEGIN IMMEDIATE",)',
-        '"sqlite": ("BEGIN",)',
+        'self._driver.execute("BEGIN IMMEDIATE")',
+        'self._driver.execute("BEGIN")',
         "test_race",
     ),
     code(
@@ -349,9 +355,37 @@ MUTATIONS = [
     Mutation(
         "I5",
         "PostgreSQL: an answer waits for the disk",
-        (Edit(f"{BUDGET}/store/prepared.py", r"self\._driver\.execute\(_FLUSH\)", "pass"),),
+        (Edit(f"{BUDGET}/store/prepared.py", r", \[_FLUSH\]", ", []"),),
         "test_crash",
         "postgres",
+    ),
+    on_postgres(
+        "I1",
+        "a step's pools still stand when it is written",
+        "store/optimistic.py",
+        "*early, *self._standing(draft)]",
+        "*early]",
+    ),
+    on_postgres(
+        "I1",
+        "what rests on exact figures is decided under locks",
+        "reservation.py",
+        "        tx.under_locks()",
+        "        pass",
+    ),
+    on_postgres(
+        "I4",
+        "a step's charge still stands when it is written",
+        "store/prepared.py",
+        "func.dp_expected(and_(*holds), kept, type_=Text)",
+        "func.dp_expected(and_(True), kept, type_=Text)",
+    ),
+    on_postgres(
+        "I6",
+        "a step rests on the rounds it has seen",
+        "measuring.py",
+        '        "rounds_begun": charge.rounds_begun,\n',
+        "",
     ),
 ]
 

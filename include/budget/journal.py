@@ -9,6 +9,7 @@ changed, dropped or moved without breaking every hash after it.
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -19,6 +20,12 @@ from include.budget.models import canonical_json
 FORMAT = "cusyn-ledger-1"
 ISSUED, AVAILABLE, HELD, SPENT = "issued", "available", "held", "spent"
 ACCOUNTS = (ISSUED, AVAILABLE, HELD, SPENT)
+
+NUMBER = f"number of this entry {secrets.token_hex(16)}"
+"""Stands in a draft for the number its entry will get; nobody can guess it, so no text holds it."""
+
+QUOTED_NUMBER = f'"{NUMBER}"'
+"""The same as it stands in a draft's text."""
 
 
 class Posting(NamedTuple):
@@ -76,21 +83,20 @@ class Draft:
     postings: Sequence[Posting] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
 
-    def body(self, seq: int, at: str) -> str:
-        """Write the entry's canonical text.
+    def body(self, at: str) -> str:
+        """Write the entry's canonical text, with `NUMBER` where its number belongs.
 
         Args:
-            seq: Its number in the journal.
             at: UTC time, ISO 8601.
 
         Returns:
-            The text that is stored and hashed.
+            The text that, once `numbered`, is stored and hashed.
 
         Privacy: ledger only.
         """
         return canonical_json(
             {
-                "seq": seq,
+                "seq": NUMBER,
                 "at": at,
                 "kind": self.kind,
                 "actor": self.actor,
@@ -101,6 +107,21 @@ class Draft:
                 "facts": dict(self.facts),
             }
         )
+
+
+def numbered(body: str, seq: int) -> str:
+    """Write an entry's number into its text.
+
+    Args:
+        body: From `Draft.body`.
+        seq: The number.
+
+    Returns:
+        The text that is stored and hashed.
+
+    Privacy: ledger only.
+    """
+    return body.replace(QUOTED_NUMBER, str(seq))
 
 
 def _change(change: Change) -> dict[str, Any]:

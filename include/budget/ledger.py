@@ -32,7 +32,8 @@ from include.budget.models import Charge, OpenedCharge, Request
 from include.budget.reader import LedgerReader
 from include.budget.reconcile import Evidence
 from include.budget.store.engine import Collision
-from include.budget.store.transaction import Clock, Transaction, stamp, transaction, utc_now
+from include.budget.store.optimistic import step
+from include.budget.store.transaction import Clock, Transaction, stamp, utc_now
 
 LIFETIME = timedelta(days=7)
 """How long a reservation stands: long enough for an approval over a weekend."""
@@ -292,11 +293,11 @@ class Ledger:
         self, opened: OpenedCharge, round: int, events: Sequence[Mapping[str, Any]]
     ) -> None:
         """Journal a round's events before it runs; see `measuring.begin_round`."""
-        self._write(lambda tx: measuring.begin_round(tx, opened, round, events))
+        self._step(lambda tx: measuring.begin_round(tx, opened, round, events))
 
     def answer_round(self, opened: OpenedCharge, round: int, digest: str) -> None:
         """Journal the digest of a round's durable answer; see `measuring.answer_round`."""
-        self._write(lambda tx: measuring.answer_round(tx, opened, round, digest))
+        self._step(lambda tx: measuring.answer_round(tx, opened, round, digest))
 
     def resume(self, charge_id: str, *, attempt: str, last_round: int) -> OpenedCharge:
         """Take over after a crash under a new fence; see `measuring.resume`."""
@@ -379,15 +380,15 @@ class Ledger:
         reason = "nobody opened it in time"
         return self._write(lambda tx: releasing.void(tx, charge_id, reason, kind="expire"))
 
-    def _guarded(self, step: Callable[[Transaction], T]) -> T:
+    def _guarded(self, take: Callable[[Transaction], T]) -> T:
         """Write on a ledger that holds all that was seen outside, or not at all."""
 
         def checked(tx: Transaction) -> T:
             self.guard(tx)
-            return step(tx)
+            return take(tx)
 
         with self._freezing():
-            return self._write(checked)
+            return self._step(checked)
 
     @contextmanager
     def _freezing(self) -> Iterator[None]:
@@ -399,11 +400,19 @@ class Ledger:
                 self.freeze(str(fault), actor=GUARD_ACTOR)
             raise
 
-    def _write(self, step: Callable[[Transaction], T]) -> T:
+    def _step(self, take: Callable[[Transaction], T]) -> T:
+        """Take a step of a charge's life, whose only write is one entry at its end."""
+        try:
+            with step(self.engine, self.clock, locking=False) as tx:
+                return take(tx)
+        except Collision:
+            return self._write(take)
+
+    def _write(self, take: Callable[[Transaction], T]) -> T:
         for _ in range(_PATIENCE):
             try:
-                with transaction(self.engine, self.clock) as tx:
-                    return step(tx)
+                with step(self.engine, self.clock, locking=True) as tx:
+                    return take(tx)
             except Collision:
                 continue
         raise LedgerUnavailable("the ledger is too busy for this step: try again.")

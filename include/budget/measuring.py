@@ -14,7 +14,7 @@ from include.accounting.amounts import format_amount
 from include.budget import states
 from include.budget.costing import recost, require_within
 from include.budget.errors import AlreadyOpened, DigestMismatch, RoundMismatch, StaleFence
-from include.budget.journal import Change, Draft
+from include.budget.journal import NUMBER, Change, Draft
 from include.budget.models import LONGEST_REASON, Charge, OpenedCharge, attempt_number, require_text
 from include.budget.store.transaction import Transaction
 
@@ -180,8 +180,7 @@ def seal(tx: Transaction, opened: OpenedCharge, digest: str) -> Charge:
             f"charge {charge.charge_id}: round {charge.rounds_begun} has no answer yet, so the "
             "transcript is not complete."
         )
-    seq = tx.turn().seq + 1
-    values = {"state": states.SEALED, "transcript_digest": digest, "sealed_seq": seq}
+    values = {"state": states.SEALED, "transcript_digest": digest, "sealed_seq": NUMBER}
     entry = tx.append(
         Draft(
             kind="seal",
@@ -196,7 +195,7 @@ def seal(tx: Transaction, opened: OpenedCharge, digest: str) -> Charge:
         charge,
         state=states.SEALED,
         transcript_digest=digest,
-        sealed_seq=seq,
+        sealed_seq=entry.seq,
         sealed_hash=entry.hash,
     )
 
@@ -253,6 +252,10 @@ def _same_fence(charge: Charge, opened: OpenedCharge) -> None:
 
 
 def _step(charge: Charge, values: Mapping[str, Any]) -> Change:
-    return Change(
-        "charge", charge.charge_id, values, was={"state": charge.state, "fence": charge.fence}
-    )
+    was = {
+        "state": charge.state,
+        "fence": charge.fence,
+        "rounds_begun": charge.rounds_begun,
+        "rounds_closed": charge.rounds_closed,
+    }
+    return Change("charge", charge.charge_id, values, was=was)

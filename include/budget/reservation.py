@@ -25,13 +25,14 @@ from include.budget.errors import (
     PoolFrozen,
     UnknownName,
 )
-from include.budget.journal import AVAILABLE, HELD, Change, Draft, move
+from include.budget.journal import AVAILABLE, HELD, NUMBER, Change, Draft, move
 from include.budget.models import Charge, Request, canonical_json
 from include.budget.partitions import rooms
 from include.budget.policy import Decision, Limit, Price, Room, decide
 from include.budget.store.engine import Collision
+from include.budget.store.optimistic import step
 from include.budget.store.rows import PoolRow, charge_of
-from include.budget.store.transaction import Clock, Transaction, stamp, transaction
+from include.budget.store.transaction import Clock, Transaction, stamp
 from include.budget.words import amounts_in_words
 
 _PATIENCE = 50
@@ -109,7 +110,7 @@ def reserve(
     price: Price = prices.recall
     for attempt in range(_PATIENCE):
         try:
-            with transaction(engine, clock) as tx:
+            with step(engine, clock, locking=attempt > 0) as tx:
                 before(tx)
                 return _answer(tx, request, price, lifetime)
         except _NotPricedError as wanted:
@@ -133,6 +134,8 @@ def _answer(tx: Transaction, request: Request, price: Price, lifetime: timedelta
         decision = _decide(request, pools, at_most, price)
     except KeyError:
         raise _NotPricedError(request, pools, at_most) from None
+    if decision.granted_pico < request.epsilon_pico or at_most:
+        tx.under_locks()  # a full grant stands while there is room, any other rests on all figures
     return _record(tx, request, pools, decision, lifetime)
 
 
@@ -217,7 +220,6 @@ def _record(
         delta = next(pool.delta_exponent for pool in pools if pool.kind == "dataset")
         require_claim(decision.cost, decision.granted_pico, delta)
     charge_id = "ch_" + secrets.token_hex(10)
-    seq = tx.turn().seq + 1
     values = {
         "key": request.key,
         "request_digest": request.digest(),
@@ -244,7 +246,7 @@ def _record(
         "map_index": request.map_index,
         "created_at": tx.at,
         "expires_at": stamp(tx.now + lifetime) if granted else None,
-        "decided_seq": seq,
+        "decided_seq": NUMBER,
         "state": "reserved" if granted else "denied",
         "fence": 0,
         "attempt": None,
@@ -273,9 +275,8 @@ def _record(
             postings=move(decision.amounts_pico, AVAILABLE, HELD),
         )
     )
-    return charge_of(
-        {"charge_id": charge_id, **values, "decided_hash": entry.hash, "sealed_hash": None}
-    )
+    decided = {"decided_seq": entry.seq, "decided_hash": entry.hash, "sealed_hash": None}
+    return charge_of({"charge_id": charge_id, **values, **decided})
 
 
 def _words(request: Request, pools: Sequence[PoolRow], decision: Decision) -> str:

@@ -6,18 +6,29 @@ anew each time, and asking the server one by one, would make everybody wait ten 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
-from sqlalchemy import Engine, Table, Text, and_, bindparam, func, insert, update
+from sqlalchemy import Engine, Table, Text, and_, bindparam, func, insert, select, update
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.dialects.postgresql.base import PGDialect
 from sqlalchemy.engine import Dialect
+from sqlalchemy.pool import PoolProxiedConnection
 from sqlalchemy.sql import ClauseElement
 
 from include.budget.store.engine import Collision
+from include.budget.store.tables import HEAD
+from include.budget.store.wire import Statement, Wire
 
 Row = dict[str, Any]
+_LAST = select(HEAD.c.seq).scalar_subquery()
+_BY_POSITION: Mapping[str, Dialect] = {
+    "sqlite": sqlite.dialect(),
+    "postgresql": PGDialect(paramstyle="numeric_dollar"),  # type: ignore[no-untyped-call]
+}
 
 
 class Call(NamedTuple):
@@ -40,32 +51,42 @@ class Prepared:
     def __init__(self, statement: ClauseElement, **other: ClauseElement) -> None:
         self._statement = statement
         self._other = other  # another text for some database, by its name
-        self._compiled: dict[str, tuple[str, Sequence[str] | None, Mapping[str, Any]]] = {}
+        self._compiled: dict[str, tuple[str, Sequence[str], Mapping[str, Any]]] = {}
+        selected = getattr(statement, "selected_columns", ())
+        self.names = tuple(column.name for column in selected)  # the driver's own are slow to ask
 
     def __call__(self, **given: Any) -> Call:
         """Give the statement its parameters."""
         return Call(self, given)
 
-    def for_driver(self, dialect: Dialect, given: Mapping[str, Any]) -> tuple[str, Any]:
-        """Return text and parameters the way the driver takes them."""
+    def for_driver(self, dialect: Dialect, given: Mapping[str, Any]) -> tuple[str, Sequence[Any]]:
+        """Return text and parameters by position, the way both databases take them."""
         if dialect.name not in self._compiled:
             statement = self._other.get(dialect.name, self._statement)
-            made: Any = statement.compile(dialect=dialect)
-            names = made.positiontup if made.positional else None
-            self._compiled[dialect.name] = (str(made), names, dict(made.params))
+            made: Any = statement.compile(dialect=_BY_POSITION[dialect.name])
+            self._compiled[dialect.name] = (str(made), made.positiontup, dict(made.params))
         text, names, fixed = self._compiled[dialect.name]
         values = {**fixed, **given}
-        return text, values if names is None else tuple(values[name] for name in names)
+        return text, [values[name] for name in names]
 
 
 @lru_cache(maxsize=256)
-def inserting(table: Table, columns: tuple[str, ...]) -> Prepared:
-    """Prepare the insertion of one row. Privacy: ledger only."""
-    return Prepared(insert(table).values({name: bindparam(name) for name in columns}))
+def inserting(table: Table, columns: tuple[str, ...], numbered: tuple[str, ...] = ()) -> Prepared:
+    """Prepare the insertion of one row; `numbered` columns get the number of the last entry.
+
+    Privacy: ledger only.
+    """
+    values: dict[str, Any] = {name: bindparam(name) for name in columns}
+    return Prepared(insert(table).values(values | dict.fromkeys(numbered, _LAST)))
 
 
 @lru_cache(maxsize=256)
-def changing(table: Table, columns: tuple[str, ...], was: tuple[str, ...]) -> Prepared:
+def changing(
+    table: Table,
+    columns: tuple[str, ...],
+    was: tuple[str, ...],
+    numbered: tuple[str, ...] = (),
+) -> Prepared:
     """Prepare a compare-and-set of one row: `at` its key, `was_*` what it must hold, `new_*`.
 
     SQLite counts the rows that matched. On PostgreSQL nobody waits for that count: there the row
@@ -76,6 +97,7 @@ def changing(table: Table, columns: tuple[str, ...], was: tuple[str, ...]) -> Pr
     key = next(iter(table.primary_key.columns))
     holds = [table.c[name].is_not_distinct_from(bindparam(f"was_{name}")) for name in was]
     values: dict[str, Any] = {name: bindparam(f"new_{name}") for name in columns}
+    values |= dict.fromkeys(numbered, _LAST)
     counted = update(table).where(key == bindparam("at"), *holds).values(values)
     first = was[0]
     kept = values.get(first, table.c[first])
@@ -84,94 +106,154 @@ def changing(table: Table, columns: tuple[str, ...], was: tuple[str, ...]) -> Pr
     return Prepared(counted, postgresql=raising)
 
 
-class Session:
-    """One driver connection inside one write transaction.
+class Session(Protocol):
+    """One connection inside one write transaction.
 
-    On PostgreSQL the statements of a step travel together (pipeline mode): one trip to lock and
-    read, one to write and commit. Nobody waits for a lock longer than that takes.
+    Privacy: ledger only.
+    """
+
+    def ask(self, *calls: Call) -> list[list[Row]]:
+        """Run queries in this order, in one round trip where the driver can; return their rows."""
+
+    def tell(self, *calls: Call) -> None:
+        """Run changes in this order, each of one row; they travel with whatever comes next."""
+
+    def commit(self) -> None:
+        """Commit, and come back when it is on disk."""
+
+    def roll_back(self) -> None:
+        """Leave no trace."""
+
+
+class OnSqlite:
+    """A session on SQLite, which has one writer at a time.
 
     Args:
-        driver: The driver's connection (psycopg or sqlite3), in autocommit mode.
+        driver: The driver's connection, in autocommit mode.
         dialect: Its dialect.
 
     Privacy: ledger only.
     """
 
-    def __init__(self, driver: Any, dialect: Dialect) -> None:
+    def __init__(self, driver: sqlite3.Connection, dialect: Dialect) -> None:
         self._driver = driver
         self._dialect = dialect
         self._begun = False
-        self._pending: list[Call] = []
 
     def ask(self, *calls: Call) -> list[list[Row]]:
-        """Run queries in this order, in one round trip where the driver can; return their rows."""
-        with self._together():
-            self._send_pending()
-            asked = [self._execute(call) for call in calls]
-        return [_rows(cursor) for cursor in asked]
+        """Run queries in this order."""
+        return [_named(call, self._execute(call).fetchall()) for call in calls]
 
     def tell(self, *calls: Call) -> None:
-        """Run changes in this order, each of one row; they travel with whatever comes next."""
-        self._pending += calls
+        """Run changes at once.
+
+        Raises:
+            Collision: A row no longer held what it must.
+        """
+        for call in calls:
+            if self._execute(call).rowcount != 1:
+                raise Collision("a row changed in between: ask again.")
 
     def commit(self) -> None:
-        """Commit, and come back when it is on disk.
-
-        On PostgreSQL the commit itself does not wait for the disk: it releases the locks first, and
-        the message after it, committed in the ordinary way, does the waiting. Nobody is answered
-        before that, whoever builds on it is on disk later still, and many writers share one flush.
-        """
-        with self._together():
-            self._send_pending()
+        """Commit; SQLite comes back when it is on disk."""
+        if self._begun:
             self._driver.execute("COMMIT")
-            if self._pipelined:
-                self._driver.execute(_FLUSH)
 
     def roll_back(self) -> None:
         """Leave no trace."""
         if self._begun:
             self._driver.execute("ROLLBACK")
 
-    @property
-    def _pipelined(self) -> bool:
-        return self._dialect.name == "postgresql"
-
-    def _send_pending(self) -> None:
+    def _execute(self, call: Call) -> sqlite3.Cursor:
         if not self._begun:
-            for statement in _BEGIN[self._dialect.name]:
-                self._driver.execute(statement)
+            self._driver.execute("BEGIN IMMEDIATE")
             self._begun = True
-        pending, self._pending = self._pending, []
-        for call in pending:
-            changed = self._execute(call)
-            if not self._pipelined and changed.rowcount != 1:
-                raise Collision("a row changed in between: ask again.")
-
-    def _execute(self, call: Call) -> Any:
         text, values = call.statement.for_driver(self._dialect, call.given)
         return self._driver.execute(text, values)
 
-    def _together(self) -> AbstractContextManager[object]:
-        if not self._pipelined:
-            return nullcontext()
-        pipeline: AbstractContextManager[object] = self._driver.pipeline()
-        return pipeline
+
+class OnPostgres:
+    """A session on PostgreSQL: one trip to lock and read, one to write and commit.
+
+    Args:
+        wire: The connection.
+        dialect: Its dialect.
+        locking: Begin before the first read, so that what was read and locked stays so. Without
+            it reads stand for themselves, and `settle` writes all at once.
+
+    Privacy: ledger only.
+    """
+
+    def __init__(self, wire: Wire, dialect: Dialect, *, locking: bool) -> None:
+        self._wire = wire
+        self._dialect = dialect
+        self._locking = locking
+        self._begun = False
+        self._pending: list[Call] = []
+
+    def ask(self, *calls: Call) -> list[list[Row]]:
+        """Run queries in this order, in one round trip; return their rows."""
+        before = self._opening() if self._locking else []
+        answers = self._wire.send([*before, *map(self._statement, calls)])[len(before) :]
+        return [_named(call, rows) for call, rows in zip(calls, answers, strict=True)]
+
+    def tell(self, *calls: Call) -> None:
+        """Run changes in this order, each of one row; they travel with whatever comes next."""
+        self._pending += calls
+
+    def settle(self, before: Iterable[Call], answered: Call, after: Iterable[Call]) -> Row:
+        """Run one transaction from its first statement to its last in one trip.
+
+        Nobody waits for this client while it holds a lock: the server has the whole transaction
+        before it begins.
+
+        Args:
+            before: Changes and checks.
+            answered: The statement whose one row is returned.
+            after: Further changes.
+
+        Returns:
+            That row, when all of it is on disk.
+        """
+        first = [self._statement(call) for call in before]
+        rest = [self._statement(call) for call in (answered, *after)]
+        return _named(answered, self._wire.send([*first, *rest], [_FLUSH])[len(first)])[0]
+
+    def commit(self) -> None:
+        """Commit, and come back when it is on disk.
+
+        The commit itself does not wait for the disk: it releases the locks first, and the message
+        after it, committed in the ordinary way, does the waiting. Nobody is answered before that,
+        whoever builds on it is on disk later still, and many writers share one flush.
+        """
+        if self._locking:
+            self._wire.send([*self._opening(), ("COMMIT", ())], [_FLUSH])
+
+    def roll_back(self) -> None:
+        """Leave no trace."""
+        if self._begun:
+            self._wire.send([("ROLLBACK", ())])
+
+    def _opening(self) -> list[Statement]:
+        begin = () if self._begun else _BEGIN
+        pending, self._pending = self._pending, []
+        self._begun = True
+        return [*begin, *map(self._statement, pending)]
+
+    def _statement(self, call: Call) -> Statement:
+        return call.statement.for_driver(self._dialect, call.given)
 
 
-_BEGIN = {
-    "sqlite": ("BEGIN IMMEDIATE",),
-    "postgresql": ("BEGIN", "SET LOCAL synchronous_commit = off"),
-}
-_FLUSH = (
+_BEGIN: tuple[Statement, ...] = (("BEGIN", ()), ("SET LOCAL synchronous_commit = off", ()))
+_FLUSH: Statement = (
     "SELECT set_config('synchronous_commit', 'on', true), "
-    "pg_logical_emit_message(true, 'dp_ledger', '')"
+    "pg_logical_emit_message(true, 'dp_ledger', '')",
+    (),
 )
 
 
-def _rows(cursor: Any) -> list[Row]:
-    found = cursor.fetchall()
-    names = [column[0] for column in cursor.description]
-    return [dict(zip(names, row, strict=True)) for row in found]
+def _named(call: Call, rows: Iterable[Sequence[Any]]) -> list[Row]:
+    return [dict(zip(call.statement.names, row, strict=True)) for row in rows]
 
 
 @contextmanager
@@ -186,21 +268,54 @@ def session(engine: Engine) -> Iterator[Session]:
 
     Privacy: ledger only.
     """
+    if engine.dialect.name == "postgresql":
+        with on_postgres(engine, locking=True) as opened:
+            yield opened
+        return
     pooled = engine.raw_connection()
-    driver: Any = pooled.driver_connection
-    opened = Session(driver, engine.dialect)
+    with _ending(pooled, OnSqlite(cast(Any, pooled.driver_connection), engine.dialect)) as one:
+        yield one
+
+
+@contextmanager
+def on_postgres(engine: Engine, *, locking: bool) -> Iterator[OnPostgres]:
+    """Open one write transaction on PostgreSQL; it is committed at the end of the block.
+
+    Args:
+        engine: From `connect`.
+        locking: As for `OnPostgres`.
+
+    Yields:
+        The session.
+
+    Privacy: ledger only.
+    """
+    pooled = engine.raw_connection()
+    driver = cast(Any, pooled.driver_connection)
+    driver.autocommit = True  # BEGIN and COMMIT are ours, to travel with the rest
+    wire = Wire(driver, pooled.info.setdefault("statements", {}))
     try:
-        if engine.dialect.name == "postgresql":
-            driver.autocommit = True  # BEGIN and COMMIT are ours, to travel with the rest
+        with _ending(pooled, OnPostgres(wire, engine.dialect, locking=locking)) as opened:
+            yield opened
+    finally:
+        if not driver.closed:
+            driver.autocommit = False
+
+
+_AnySession = TypeVar("_AnySession", bound=Session)
+
+
+@contextmanager
+def _ending(pooled: PoolProxiedConnection, opened: _AnySession) -> Iterator[_AnySession]:
+    """Commit, or leave no trace; a connection that cannot do that is given to nobody else."""
+    try:
         yield opened
         opened.commit()
     except BaseException:
         try:
             opened.roll_back()
         except Exception:
-            pooled.invalidate()  # the server is gone; the next caller gets a new connection
+            pooled.invalidate()
         raise
     finally:
-        if pooled.is_valid and engine.dialect.name == "postgresql":
-            driver.autocommit = False
         pooled.close()

@@ -13,10 +13,20 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
 
-from sqlalchemy import Engine, bindparam, func, select
+from sqlalchemy import (
+    BigInteger,
+    Engine,
+    Text,
+    bindparam,
+    cast,
+    func,
+    literal_column,
+    select,
+)
+from sqlalchemy.dialects.postgresql import JSONB
 
 from include.budget.errors import UnknownName
-from include.budget.journal import Change, Draft, entry_hash
+from include.budget.journal import NUMBER, Change, Draft, entry_hash, numbered
 from include.budget.models import Charge
 from include.budget.store import locks
 from include.budget.store.engine import told
@@ -74,6 +84,9 @@ class Transaction:
         self.at = stamp(now)
         self._head: Link | None = None
 
+    def under_locks(self) -> None:
+        """Say that the step rests on the very figures it read: here they are locked."""
+
     def question(
         self, dataset: str, requester: str, key: str, release: str, period: str
     ) -> Question:
@@ -82,13 +95,12 @@ class Transaction:
         Under the head's lock nobody else can add a charge of the same key or period.
         """
         pools, head, found = self._session.ask(
-            locks.POOLS_OF_DATASET(dataset=dataset, requester=requester),
+            locks.POOLS_OF_DATASET.locking(dataset=dataset, requester=requester),
             locks.HEAD_LOCKED(),
             locks.SAME_QUESTION(key=key, release=release, period=period),
         )
         self._head = _link(head)
-        at_most = {row["claim"]: row["at_most"] for row in pools if row["claim"] is not None}
-        return Question([pool_of(row) for row in pools], at_most, [charge_of(row) for row in found])
+        return question_of(pools, found)
 
     def charge(self, charge_id: str) -> Charge:
         """Lock a charge, then the head, and read it.
@@ -97,10 +109,10 @@ class Transaction:
             UnknownName: There is none of that id.
         """
         found, head = self._session.ask(
-            locks.CHARGE_LOCKED(charge_id=charge_id), locks.HEAD_LOCKED()
+            locks.CHARGE_OF_ID.locking(charge_id=charge_id), locks.HEAD_LOCKED()
         )
         self._head = _link(head)
-        return _one_charge(found, charge_id)
+        return one_charge(found, charge_id)
 
     def charge_with_pools(self, charge_id: str) -> tuple[Charge, dict[str, PoolRow]]:
         """Lock a charge, the pools it was decided on, then the head, and read them.
@@ -109,21 +121,21 @@ class Transaction:
             UnknownName: There is none of that id.
         """
         found, pools, head = self._session.ask(
-            locks.CHARGE_LOCKED(charge_id=charge_id),
-            locks.POOLS_OF_CHARGE(charge_id=charge_id),
+            locks.CHARGE_OF_ID.locking(charge_id=charge_id),
+            locks.POOLS_OF_CHARGE.locking(charge_id=charge_id),
             locks.HEAD_LOCKED(),
         )
         self._head = _link(head)
-        return _one_charge(found, charge_id), {row["pool_id"]: pool_of(row) for row in pools}
+        return one_charge(found, charge_id), {row["pool_id"]: pool_of(row) for row in pools}
 
     def pools_about(self, subject: str) -> list[PoolRow]:
         """Lock every generation of a subject's pools, in the order of their ids."""
-        (found,) = self._session.ask(locks.POOLS_OF_SUBJECT(subject=subject))
+        (found,) = self._session.ask(locks.POOLS_OF_SUBJECT.locking(subject=subject))
         return [pool_of(row) for row in found]
 
     def every_pool(self) -> list[PoolRow]:
         """Lock every pool in the order of ids."""
-        (found,) = self._session.ask(locks.EVERY_POOL())
+        (found,) = self._session.ask(locks.EVERY_POOL.locking())
         return [pool_of(row) for row in found]
 
     def row(self, table: str, key: str) -> Row | None:
@@ -150,9 +162,8 @@ class Transaction:
 
     def hashes_at(self, seqs: Collection[int]) -> dict[int, str]:
         """Read the hashes of entries, in one round trip; none beyond the end of the journal."""
-        asked = sorted(seqs)
-        answers = self._session.ask(*(_HASH_AT(seq=seq) for seq in asked)) if asked else []
-        return {seq: str(rows[0]["hash"]) for seq, rows in zip(asked, answers, strict=True) if rows}
+        (found,) = self._session.ask(_HASHES(seqs=json.dumps(sorted(seqs)))) if seqs else ([],)
+        return {row["seq"]: str(row["hash"]) for row in found}
 
     def due(self, at: str) -> list[str]:
         """Name the reservations that nobody opened in time."""
@@ -204,7 +215,7 @@ class Transaction:
         """
         head = self.turn()
         seq = head.seq + 1
-        body = draft.body(seq, self.at)
+        body = numbered(draft.body(self.at), seq)
         entry = Link(seq, entry_hash(seq, head.hash, body))
         row = {
             "seq": seq,
@@ -215,27 +226,52 @@ class Transaction:
             "body": body,
         }
         # Compare and set: the row lock comes first, this is the second fence.
-        self._session.tell(*map(_applied, draft.changes), inserting(ENTRY, tuple(row))(**row))
+        changes = [applied(_numbered(change, seq)) for change in draft.changes]
+        self._session.tell(*changes, inserting(ENTRY, tuple(row))(**row))
         self._head = entry
         return entry
 
 
-def _applied(change: Change) -> Call:
+def applied(change: Change) -> Call:
+    """Write a change as a statement; where it says `NUMBER` the last entry's number is taken.
+
+    Privacy: ledger only.
+    """
     table = PROJECTIONS[change.table]
+    own = tuple(name for name, value in change.values.items() if value == NUMBER)
+    values = {name: value for name, value in change.values.items() if name not in own}
     if change.was is None:
         key = next(iter(table.primary_key.columns)).name
-        row = {key: change.key, **change.values, **change.aside}
-        return inserting(table, tuple(row))(**row)
-    given = {f"new_{name}": value for name, value in change.values.items()}
+        row = {key: change.key, **values, **change.aside}
+        return inserting(table, tuple(row), own)(**row)
+    given = {f"new_{name}": value for name, value in values.items()}
     given |= {f"was_{name}": value for name, value in change.was.items()}
-    return changing(table, tuple(change.values), tuple(change.was))(at=change.key, **given)
+    return changing(table, tuple(values), tuple(change.was), own)(at=change.key, **given)
+
+
+def _numbered(change: Change, seq: int) -> Change:
+    values = {name: seq if value == NUMBER else value for name, value in change.values.items()}
+    return change._replace(values=values)
 
 
 def _link(head: Sequence[Row]) -> Link:
     return Link(head[0]["seq"], head[0]["hash"])
 
 
-def _one_charge(found: Sequence[Row], charge_id: str) -> Charge:
+def question_of(pools: Sequence[Row], found: Sequence[Row]) -> Question:
+    """Put together what a request finds. Privacy: ledger only."""
+    at_most = {row["claim"]: row["at_most"] for row in pools if row["claim"] is not None}
+    return Question([pool_of(row) for row in pools], at_most, [charge_of(row) for row in found])
+
+
+def one_charge(found: Sequence[Row], charge_id: str) -> Charge:
+    """Read the charge that was looked for.
+
+    Raises:
+        UnknownName: There is none of that id.
+
+    Privacy: ledger only.
+    """
     if not found:
         raise UnknownName(f"charge {charge_id} is not in the ledger: check its id.")
     return charge_of(found[0])
@@ -256,7 +292,18 @@ _BODIES = Prepared(
 _BODIES_OF_KIND = Prepared(
     select(ENTRY.c.body).where(ENTRY.c.kind == bindparam("kind")).order_by(ENTRY.c.seq)
 )
-_HASH_AT = Prepared(select(ENTRY.c.hash).where(ENTRY.c.seq == bindparam("seq")))
+_SEQS = bindparam("seqs", type_=Text)  # a JSON list: one parameter, however many are asked for
+_NAMED = select(ENTRY.c.seq, ENTRY.c.hash)
+_HASHES = Prepared(
+    _NAMED.where(
+        ENTRY.c.seq.in_(select(literal_column("value")).select_from(func.json_each(_SEQS)))
+    ),
+    postgresql=_NAMED.where(
+        ENTRY.c.seq.in_(
+            select(cast(func.jsonb_array_elements_text(cast(_SEQS, JSONB)), BigInteger))
+        )
+    ),
+)
 _DUE = Prepared(
     select(CHARGE.c.charge_id)
     .where(CHARGE.c.state == "reserved", CHARGE.c.expires_at <= bindparam("at"))
