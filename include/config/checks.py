@@ -9,6 +9,7 @@ from include.config.datasets import DatasetConfig
 from include.config.errors import did_you_mean, quoted
 from include.config.labels import level_labels
 from include.config.requests import BudgetsConfig, ReleaseConfig
+from include.options import OPTIONS, option_fault
 
 
 def cross_check(
@@ -32,6 +33,7 @@ def cross_check(
         *_columns(release, dataset),
         *_sensitive(release, dataset),
         *_quantile_bins(release, dataset),
+        *_options(release),
         *_requester(release, budgets),
         *_pools(release, dataset, budgets),
     ]
@@ -85,6 +87,14 @@ def _sensitive(release: ReleaseConfig, dataset: DatasetConfig) -> Iterator[str]:
             f"options.sensitive: {quoted(found[0])} is of type {dataset.columns[found[0]].type}, "
             "not categorical; choose a column of type category or boolean"
         )
+
+
+def _options(release: ReleaseConfig) -> Iterator[str]:
+    for name, value in release.options.items():
+        unknown = name not in OPTIONS[release.mechanism]
+        fault = option_fault(release.mechanism, name, value)
+        if fault and not (unknown and name == "quantile_bins"):  # told where columns are checked
+            yield f"options.{name}: {fault}"
 
 
 def _quantile_bins(release: ReleaseConfig, dataset: DatasetConfig) -> Iterator[str]:

@@ -275,7 +275,8 @@ class ReleaseConfig(ConfigModel):
     interest: Annotated[Queries, BeforeValidator(_interest)] = ()
     workload: Annotated[str | tuple[WorkloadQuery, ...], BeforeValidator(_workload)] = "all 2-way"
     options: Annotated[
-        dict[str, int | float | str | bool | dict[str, int]], BeforeValidator(_options)
+        dict[str, int | float | str | bool | list[str] | dict[str, int]],
+        BeforeValidator(_options),
     ] = Field(default_factory=dict)
     columns: tuple[ColumnName, ...] | None = None
     rows: int | None = Field(default=None, ge=1, le=100_000_000)

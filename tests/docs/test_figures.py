@@ -11,13 +11,13 @@ from include.accounting.accountant import MIN_ZCDP_CHARGE_PICO
 from include.accounting.amounts import DELTA_EXPONENTS
 from include.budget.ledger import LIFETIME
 from include.config.columns import MAX_LEVELS
+from include.options import MAX_MODEL_MB
 from include.synthesis.mechanisms.aim import (
     DEFAULT_INTEREST_SHARE,
     ROUNDS_PER_COLUMN,
     ROUNDS_PER_COLUMN_WITH_INTEREST,
 )
 from include.synthesis.mechanisms.mwem_pgm import MEASURE_PART, TOTAL_PART
-from include.synthesis.options import MAX_MODEL_MB
 from include.synthesis.plan import MIN_EPSILON_PICO
 from tests.docs.pages import flat, section, text
 

@@ -7,7 +7,7 @@ block: a zCDP filter of a fixed size, whose every event is journalled before it 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -21,6 +21,7 @@ from include.accounting import (
     Gaussian,
     compose,
 )
+from include.options import AIM, Option
 from include.synthesis.mechanisms.base import Policy, Step, Synthesizer
 from include.synthesis.mechanisms.common import (
     check_interest_fits,
@@ -30,7 +31,6 @@ from include.synthesis.mechanisms.common import (
     noise_l1,
     plan_of,
 )
-from include.synthesis.options import ESTIMATOR, INTEREST_SHARE, MAX_MODEL_MB, Option
 from include.synthesis.plan import (
     Plan,
     granted_rho,
@@ -101,18 +101,7 @@ class Aim(Synthesizer):
     """
 
     name: ClassVar[str] = "aim"
-    option_specs: ClassVar[dict[str, Option]] = {
-        "rounds": Option(
-            None,
-            "rounds the budget is first divided by; 16 a column, or 8 with interest queries",
-            low=1,
-            high=10_000,
-            whole=True,
-        ),
-        "interest_share": INTEREST_SHARE,
-        "max_model_mb": MAX_MODEL_MB,
-        "estimator": ESTIMATOR,
-    }
+    option_specs: ClassVar[Mapping[str, Option]] = AIM
 
     def plan(self, task: SynthesisTask, epsilon_pico: int, delta_exponent: int) -> Plan:
         """Plan one-way marginals, an adaptive block and interest queries; see `Synthesizer`."""

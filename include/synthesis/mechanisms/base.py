@@ -13,8 +13,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from include.accounting import Cost, Event
+from include.options import Option
 from include.synthesis.bins import ColumnBins
-from include.synthesis.options import Option, read_options
+from include.synthesis.options import read_options
 from include.synthesis.plan import Plan, PlanError
 from include.synthesis.spending import (
     Cells,
@@ -142,7 +143,7 @@ class Synthesizer(ABC):
 
         Privacy: ledger only.
         """
-        return read_options(self.option_specs, task.options, self.name)
+        return read_options(task.options, self.name)
 
     def measure(
         self,

@@ -8,12 +8,13 @@ measured first (the workload error falls by a third), and the row count is estim
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
 from include.accounting import ONE, Cost, Event, ExponentialMechanism, Gaussian, compose
+from include.options import MWEM_PGM, Option
 from include.synthesis.mechanisms.base import Policy, Step, Synthesizer
 from include.synthesis.mechanisms.common import (
     check_interest_fits,
@@ -23,7 +24,6 @@ from include.synthesis.mechanisms.common import (
     plan_of,
     workload_candidates,
 )
-from include.synthesis.options import ESTIMATOR, INTEREST_SHARE, MAX_MODEL_MB, Option
 from include.synthesis.plan import (
     Plan,
     granted_rho,
@@ -133,14 +133,7 @@ class MwemPgm(Synthesizer):
     """
 
     name: ClassVar[str] = "mwem_pgm"
-    option_specs: ClassVar[dict[str, Option]] = {
-        "rounds": Option(
-            None, "general rounds, T; the number of columns by default", low=0, high=500, whole=True
-        ),
-        "interest_share": INTEREST_SHARE,
-        "max_model_mb": MAX_MODEL_MB,
-        "estimator": ESTIMATOR,
-    }
+    option_specs: ClassVar[Mapping[str, Option]] = MWEM_PGM
 
     def plan(self, task: SynthesisTask, epsilon_pico: int, delta_exponent: int) -> Plan:
         """Plan total, interest queries and rounds; see `Synthesizer.plan`."""

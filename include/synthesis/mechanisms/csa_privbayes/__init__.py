@@ -11,16 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from include.accounting import Cost, compose
+from include.options import CSA_PRIVBAYES, PRIVBAYES, Option
 from include.synthesis.bins import ColumnBins, SpreadModel
 from include.synthesis.mechanisms.base import Policy, Synthesizer
 from include.synthesis.mechanisms.csa_privbayes import budget
 from include.synthesis.mechanisms.csa_privbayes.attribute import AttributeLoss, attribute_loss
 from include.synthesis.mechanisms.csa_privbayes.forecast import warnings
-from include.synthesis.mechanisms.csa_privbayes.options import CSA_PRIVBAYES, PRIVBAYES
 from include.synthesis.mechanisms.csa_privbayes.policy import NetworkPolicy
 from include.synthesis.mechanisms.csa_privbayes.quantiles import settled_bins
 from include.synthesis.mechanisms.csa_privbayes.settings import Settings, read_settings
-from include.synthesis.options import Option
 from include.synthesis.plan import Plan
 from include.synthesis.task import SynthesisTask
 from include.synthesis.transcript import NoisyMarginal, Transcript
