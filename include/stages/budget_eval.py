@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from include.errors import CuSynError
 from include.stages.declared import require_registered
-from include.stages.run import ReleaseRun, Workplace, authorise
+from include.stages.run import ReleaseRun, Workplace, authorise_once
 from include.stages.task import budget_request, delta_exponent_of, synthesis_task
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def budget_eval(run: ReleaseRun, place: Workplace, snapshot_id: str | None) -> C
     """
     from include.synthesis import cost_of
 
-    authorise(run)
+    authorise_once(run, place)
     if not run.period:
         raise PeriodMissing(
             f"release {run.release.release}: this run has no date of its own; trigger it again "

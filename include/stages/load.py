@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from include.stages.run import ReleaseRun, Workplace, authorise, earlier_charge
+from include.stages.run import ReleaseRun, Workplace, authorise_once, earlier_charge
 from include.stages.store import snapshot_store
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def load(
     from include.data.loaders import read_source
     from include.data.partition import Partition
 
-    authorise(run)
+    authorise_once(run, place)
     charge = earlier_charge(run, place)
     if charge is not None and charge.snapshot_id is not None:
         return charge.snapshot_id

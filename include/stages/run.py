@@ -116,6 +116,21 @@ def paid_charge(run: ReleaseRun, place: Workplace) -> Charge:
     return charge
 
 
+def authorise_once(run: ReleaseRun, place: Workplace) -> None:
+    """Refuse as `authorise` does, unless this very run has its charge: then it asks for nothing.
+
+    Whoever clears a run is not named to its tasks, and a backfill runs a scheduled one again as
+    nobody's.
+
+    Raises:
+        NotAllowed: naming the actor, the requester and the line to add.
+
+    Privacy: ledger only.
+    """
+    if place.ledger.find_charge(key=run.key) is None:
+        authorise(run)
+
+
 def authorise(run: ReleaseRun) -> None:
     """Refuse an actor whom the steward has not allowed to ask for this requester.
 

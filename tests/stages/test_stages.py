@@ -103,6 +103,17 @@ def test_an_actor_nobody_allowed_is_refused_before_the_source_is_read(place, mak
     load(make_run(actor="scheduler", scheduled=True), place)
 
 
+def test_a_run_that_has_its_charge_is_run_again_in_nobodys_name(place, make_run):
+    """A backfill reprocesses a scheduled run as one of type backfill, with no user."""
+    charge, published = release(make_run(actor="scheduler", scheduled=True), place)
+    again, second = release(make_run(actor="unknown"), place)
+    assert again.charge_id == charge.charge_id and second.release_id == published.release_id
+    with pytest.raises(NotAllowed):
+        load(make_run(actor="unknown", run_id="run-2"), place)
+    with pytest.raises(NotAllowed):
+        budget_eval(make_run(actor="unknown", run_id="run-2"), place, None)
+
+
 def test_a_run_without_a_period_is_told_what_to_fill_in(place, make_run):
     with pytest.raises(PeriodMissing, match="field 'period'"):
         budget_eval(make_run(period=""), place, None)
@@ -311,10 +322,11 @@ def test_a_withdrawn_period_asked_again_is_told_so(place, make_run):
 
 
 def test_the_quality_line_calls_a_swamped_query_unusable(place, make_run):
+    edit(place, 'epsilon: "1"\naccept_at_least: "0.5"', 'epsilon: "0.3"\naccept_at_least: "0.3"')
     run = make_run()
     charge, _ = release(run, place)
     line = quality_check(run, place).words
     assert "share of rows that noise moves to a wrong cell, at most, in 95 of 100 releases" in line
     (only,) = read_report(Desk(place.desk(charge.charge_id)).report_json).fidelity.interest
-    assert only.typical_tv > USABLE_TV  # some two hundred rows, by the budget of this release
+    assert only.typical_tv > USABLE_TV  # two hundred people, by the budget of this release
     assert f"ward x smoker {only.bound95_tv:.1%} (swamped by noise: NOT usable)." in line
