@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
@@ -23,6 +25,22 @@ from include.config.expectations import ExpectationConfig
 FORMATS = ("csv", "parquet")
 
 
+def _id_column(value: Any) -> Any:
+    """Accept a column, or the list of columns that name a unit together."""
+    if not isinstance(value, list | tuple):
+        return value
+    if not value or not all(isinstance(name, str) for name in value):
+        fault(
+            "id_column is an empty list or holds what is not text; name the columns, as in [a, b]"
+        )
+    if len(set(value)) != len(value):
+        fault("id_column lists a column twice; remove one")
+    return value[0] if len(value) == 1 else tuple(value)
+
+
+IdColumn = Annotated[str | tuple[str, ...] | None, BeforeValidator(_id_column)]
+
+
 class PrivacyUnit(ConfigModel):
     """Whose presence or absence is protected, and how many rows one of them may own.
 
@@ -30,7 +48,7 @@ class PrivacyUnit(ConfigModel):
     """
 
     what: str = "person"
-    id_column: str | None = None
+    id_column: IdColumn = None
     max_rows: int = Field(default=1, ge=1, le=10_000)
 
     @model_validator(mode="before")
@@ -62,7 +80,7 @@ class PopulationBinding(ConfigModel):
     Privacy: ledger only.
     """
 
-    id_column: str | None = None
+    id_column: IdColumn = None
     max_rows: int = Field(default=1, ge=1, le=10_000)
 
     @model_validator(mode="after")
@@ -70,6 +88,19 @@ class PopulationBinding(ConfigModel):
         if self.max_rows > 1 and self.id_column is None:
             fault("max_rows above 1 needs an id_column; add the column that names the unit")
         return self
+
+    @property
+    def id_columns(self) -> tuple[str, ...]:
+        """The columns whose values name a unit together, by name; none where each row is one."""
+        if self.id_column is None or isinstance(self.id_column, str):
+            return () if self.id_column is None else (self.id_column,)
+        return tuple(sorted(self.id_column))
+
+    @property
+    def id_text(self) -> str | None:
+        """The id as the ledger registers it: a column's name, or a JSON list of several."""
+        names = self.id_columns
+        return json.dumps(names, ensure_ascii=False) if len(names) > 1 else next(iter(names), None)
 
 
 class SourceConfig(ConfigModel):
@@ -162,6 +193,10 @@ def _populations(value: Any) -> Any:
     return value
 
 
+def _listed(names: tuple[str, ...]) -> str:
+    return " with ".join(map(quoted, names))
+
+
 def _own(value: Any) -> Any:
     if isinstance(value, str):
         fault(f"the file {quoted(value)} was not read; list the expectations here instead")
@@ -206,24 +241,32 @@ class DatasetConfig(ConfigModel):
 
     @model_validator(mode="after")
     def _id_is_not_modelled(self) -> DatasetConfig:
-        for binding in self.bindings.values():
-            column = self.columns.get(binding.id_column or "")
+        for name in self.id_columns:
+            column = self.columns.get(name)
             if column is not None and not isinstance(column, KeyColumn):
                 fault(
-                    f"columns: {quoted(binding.id_column)} names the privacy unit and cannot be "
+                    f"columns: {quoted(name)} names the privacy unit and cannot be "
                     "modelled; declare it `type: key` or leave it out"
+                )
+            if name in self.partition_columns:
+                fault(
+                    f"partition_columns: {quoted(name)} names the privacy unit and is left out of "
+                    "a partition; read the column twice from the source under two names"
                 )
         return self
 
     @model_validator(mode="after")
-    def _one_enforced_bound(self) -> DatasetConfig:
-        ids = sorted({b.id_column for b in self.bindings.values() if b.id_column is not None})
-        if len(ids) > 1:
-            fault(
-                f"populations: the id columns {', '.join(map(quoted, ids))} cannot be bounded "
-                "together (removing one unit may bring back any number of another's rows); keep "
-                "one id_column and prepare the source so that the others own one row each"
-            )
+    def _units_lie_within_each_other(self) -> DatasetConfig:
+        for (finer, _), (coarser, _) in itertools.pairwise(self.levels):
+            if not set(coarser) < set(finer):
+                both = [*coarser, *(name for name in finer if name not in coarser)]
+                fault(
+                    f"populations: units by {_listed(coarser)} and by {_listed(finer)} cannot be "
+                    "bounded together (removing one may bring back any number of others' rows); "
+                    f"where each of one kind lies within one of the other write id_column: "
+                    f"[{', '.join(both)}] for the inner kind, else keep one id_column and prepare "
+                    "the source so that the others own one row each"
+                )
         return self
 
     @model_validator(mode="after")
@@ -284,29 +327,36 @@ class DatasetConfig(ConfigModel):
         return {name: binding or unit for name, binding in self.populations.items()}
 
     @property
-    def id_column(self) -> str | None:
-        """The column whose units' rows are bounded; None where each row is another unit."""
-        return next((b.id_column for b in self.bindings.values() if b.id_column), None)
+    def levels(self) -> tuple[tuple[tuple[str, ...], int], ...]:
+        """For each kind of unit its id columns and the rows kept of one, the innermost first.
+
+        Where populations share their id, the smallest of their bounds holds for all of them.
+        """
+        bounds: dict[tuple[str, ...], int] = {}
+        for binding in self.bindings.values():
+            if ids := binding.id_columns:
+                bounds[ids] = min(binding.max_rows, bounds.get(ids, binding.max_rows))
+        return tuple(sorted(bounds.items(), key=lambda level: (-len(level[0]), level)))
 
     @property
-    def row_bound(self) -> int:
-        """The number of rows kept of one unit, where an id column names it.
-
-        Where populations share the id, the smallest of their bounds holds for all of them.
-        """
-        return min(
-            (b.max_rows for b in self.bindings.values() if b.id_column is not None), default=1
-        )
+    def id_columns(self) -> tuple[str, ...]:
+        """All columns that name units, none where each row is another unit."""
+        return tuple(sorted({name for ids, _ in self.levels for name in ids}))
 
     @property
     def max_rows(self) -> int:
         """The largest number of rows one unit of any population may move; scales all noise.
 
-        A population of one row a unit, beside one whose rows are truncated by an id, may move two:
-        its own row, and one of the other unit's that is kept in its place.
+        A unit within a larger one, or of one row beside one with an id, may move twice what is kept
+        of it: its own rows, and as many of the larger unit's that are kept in their place.
+
+        Source: docs/guarantee.md, step 1.
         """
-        ids = [binding.id_column is not None for binding in self.bindings.values()]
-        return max(self.row_bound, 2 if any(ids) and not all(ids) else 1)
+        bounds = [bound for _, bound in self.levels]
+        if any(not binding.id_columns for binding in self.bindings.values()):
+            bounds.insert(0, 1)
+        inner = [2 * min(bounds[i:]) for i in range(len(bounds) - 1)]
+        return max(bounds[-1], *inner) if inner else bounds[-1]
 
     def source_name(self, column: str) -> str:
         """Return the name a declared column has in the source."""

@@ -13,6 +13,7 @@ Privacy: reads raw data.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +47,27 @@ def id_hashes(ids: pa.Array, key: bytes) -> tuple[IdHashes, npt.NDArray[np.bool_
     return table[indices], ~blank[indices]
 
 
+def unit_hashes(ids: Sequence[pa.Array], key: bytes) -> tuple[IdHashes, npt.NDArray[np.bool_]]:
+    """Return a 128-bit keyed hash of each unit that several id columns name together.
+
+    Args:
+        ids: the cells of the id columns, in a fixed order, each shape (rows,).
+        key: secret of the protected store, 16 to 64 bytes.
+
+    Returns:
+        uint64 pairs, shape (rows, 2), and a mask that is false where any of the ids is missing.
+
+    Privacy: reads raw data.
+    """
+    hashes, present = id_hashes(ids[0], key)
+    for column in ids[1:]:
+        more, there = id_hashes(column, key)
+        with np.errstate(over="ignore"):
+            hashes = _mix(_mix(hashes) + more)
+        present = present & there
+    return hashes, present
+
+
 def _siphash(texts: npt.NDArray[np.object_], key: bytes, purpose: bytes) -> IdHashes:
     """SipHash-2-4 of each text (Aumasson and Bernstein 2012) under a key made for one purpose."""
     made = hashlib.blake2b(purpose, digest_size=8, key=key[:64]).hexdigest()
@@ -72,6 +94,38 @@ def kept_rows(
     kept = ~large
     kept[large] = _choose(ids[large], [column[large] for column in codes], max_rows, key)
     return kept
+
+
+def bound_units(
+    ids: Sequence[IdHashes],
+    codes: list[npt.NDArray[np.unsignedinteger]],
+    bounds: Sequence[int],
+    key: bytes,
+) -> list[npt.NDArray[np.unsignedinteger]]:
+    """Bound the rows of every kind of unit, the innermost first.
+
+    Each unit lies within one of the next kind. So removing a unit changes its own kind's choice by
+    its own kept rows only, and each later choice by no more rows that leave and as many that come.
+
+    Args:
+        ids: for each kind of unit the hashes of the rows' units, each shape (rows, 2).
+        codes: the encoded columns, each shape (rows,).
+        bounds: for each kind the rows kept of one unit, at least 1.
+        key: secret of the protected store.
+
+    Returns:
+        The columns with the kept rows only.
+
+    Source: docs/guarantee.md, step 1.
+
+    Privacy: reads raw data.
+    """
+    units = list(ids)
+    for bound in bounds:
+        kept = kept_rows(units[0], codes, bound, key)
+        codes = [column[kept] for column in codes]
+        units = [hashes[kept] for hashes in units[1:]]
+    return codes
 
 
 def _in_large_units(ids: IdHashes, max_rows: int) -> npt.NDArray[np.bool_]:

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from include.config.datasets import DatasetConfig
-from include.data.contributions import IdHashes, id_hashes, kept_rows
+from include.data.contributions import IdHashes, bound_units, unit_hashes
 from include.data.encode import CodeArray, code_dtype, encode_kept
 from include.data.schema import Schema
 from include.errors import CuSynError
@@ -31,7 +31,7 @@ BATCH_ROWS = 1 << 16
 MOST_WORKERS = 4
 """More threads than this wait for each other."""
 
-Batch = tuple[CodeArray, IdHashes | None]
+Batch = tuple[CodeArray, list[IdHashes]]
 
 
 def decode_snapshot(
@@ -42,7 +42,7 @@ def decode_snapshot(
     Args:
         path: the snapshot's Parquet file.
         schema: the declared domain of the columns to model.
-        dataset: the declared dataset; its id column and row bound are enforced here.
+        dataset: the declared dataset; its id columns and row bounds are enforced here.
         key: secret of the protected store; orders a unit's rows.
         workers: threads that encode; as many as there are cores, up to MOST_WORKERS, when None.
 
@@ -54,39 +54,39 @@ def decode_snapshot(
 
     Privacy: reads raw data.
     """
-    unit = dataset.id_column
+    levels = dataset.levels
     with pq.ParquetFile(path) as file:
-        _require_id(unit, file.schema_arrow.names)
+        _require_ids(dataset.id_columns, file.schema_arrow.names)
         total = file.metadata.num_rows
         store = np.empty((len(schema), total), dtype=code_dtype(schema))
-        ids = np.empty((total if unit else 0, 2), dtype=np.uint64)
-        wanted = [*schema.domain, *([unit] if unit else [])]
+        ids = [np.empty((total, 2), dtype=np.uint64) for _ in levels]
+        wanted = [*schema.domain, *dataset.id_columns]
         filled = 0
         for codes, hashes in _in_order(
             file.iter_batches(BATCH_ROWS, columns=wanted),
-            lambda batch: _encoded(batch, schema, unit, key),
+            lambda batch: _encoded(batch, schema, [names for names, _ in levels], key),
             _cores() if workers is None else workers,
         ):
             end = filled + len(codes)
             store[:, filled:end] = codes.T
-            if hashes is not None:
-                ids[filled:end] = hashes
+            for stored, found in zip(ids, hashes, strict=True):
+                stored[filled:end] = found
             filled = end
     columns = [store[i, :filled] for i in range(len(schema))]
-    if unit:
-        chosen = kept_rows(ids[:filled], columns, dataset.row_bound, key)
-        columns = [column[chosen] for column in columns]
+    units = [hashes[:filled] for hashes in ids]
+    columns = bound_units(units, columns, [bound for _, bound in levels], key)
     return dict(zip(schema.domain, columns, strict=True))
 
 
-def _encoded(batch: pa.RecordBatch, schema: Schema, unit: str | None, key: bytes) -> Batch:
+def _encoded(
+    batch: pa.RecordBatch, schema: Schema, units: Sequence[Sequence[str]], key: bytes
+) -> Batch:
     """Encode one batch; rows that a policy or a missing id leaves out are gone."""
     codes, kept = encode_kept(pa.Table.from_batches([batch]), schema)
-    if unit is None:
-        return codes[kept], None
-    hashes, present = id_hashes(batch.column(unit), key)
-    kept &= present
-    return codes[kept], hashes[kept]
+    named = [unit_hashes([batch.column(name) for name in ids], key) for ids in units]
+    for _, present in named:
+        kept &= present
+    return codes[kept], [hashes[kept] for hashes, _ in named]
 
 
 def _in_order(
@@ -120,8 +120,9 @@ def _cores() -> int:
     return min(MOST_WORKERS, len(allowed(0)) if allowed else os.cpu_count() or 1)
 
 
-def _require_id(unit: str | None, names: Sequence[str]) -> None:
-    if unit is not None and unit not in names:
-        raise CuSynError(
-            f"the id column '{unit}' is not in the snapshot; rows of one unit cannot be bounded"
-        )
+def _require_ids(ids: Sequence[str], names: Sequence[str]) -> None:
+    for name in ids:
+        if name not in names:
+            raise CuSynError(
+                f"the id column '{name}' is not in the snapshot; rows of one unit cannot be bounded"
+            )

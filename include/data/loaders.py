@@ -56,7 +56,7 @@ def needed_columns(dataset: DatasetConfig, partition_column: str | None = None) 
     Privacy: ledger only.
     """
     names = [*dataset.modelled_columns]
-    for extra in (dataset.id_column, partition_column):
+    for extra in (*dataset.id_columns, partition_column):
         if extra is not None and extra not in names:
             names.append(extra)
     return {name: dataset.source_name(name) for name in names}

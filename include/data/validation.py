@@ -116,8 +116,8 @@ def _form_rules(schema: Schema, dataset: DatasetConfig, *, typed: bool) -> list[
             accepted |= _TEXT
         arguments = {"value_set": sorted(accepted | {"empty"})}
         rules.append(Rule(column.name, "type", "ExpectColumnValuesToBeInSet", arguments))
-    if dataset.id_column is not None:
-        rules.append(Rule(dataset.id_column, "id present", "ExpectColumnToExist"))
+    for name in dataset.id_columns:
+        rules.append(Rule(name, "id present", "ExpectColumnToExist"))
     return rules
 
 
@@ -147,7 +147,7 @@ def _form_error(result: CheckResult, schema: Schema, layout: dict[str, str]) -> 
 
 def _unasked_id(dataset: DatasetConfig, names: Iterable[object]) -> str | None:
     """Return a column that looks like an id although the privacy unit has none."""
-    if dataset.id_column is not None:
+    if dataset.id_columns:
         return None
     declared = {dataset.source_name(name) for name in dataset.columns}
     declared |= set(dataset.partition_columns)

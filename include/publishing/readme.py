@@ -114,6 +114,8 @@ def _range(column: object) -> str:
     if values:
         shown = ", ".join(values[:8])
         return shown + (f", and {len(values) - 8} more" if len(values) > 8 else "")
+    if getattr(column, "type", None) == "boolean":
+        return "true or false"
     low, high = getattr(column, "minimum", None), getattr(column, "maximum", None)
     if low is None and high is None:
         return "as declared"

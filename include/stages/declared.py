@@ -28,7 +28,7 @@ def declaration(dataset: DatasetConfig) -> dict[str, Any]:
 
     return {
         "populations": {
-            name: {"id_column": binding.id_column, "max_rows": binding.max_rows}
+            name: {"id_column": binding.id_text, "max_rows": binding.max_rows}
             for name, binding in dataset.bindings.items()
         },
         "schema_digest": Schema.from_config(dataset).digest,

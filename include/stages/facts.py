@@ -24,6 +24,7 @@ from include.quality.facts import (
     PrivateBins,
     ReleaseFacts,
     Share,
+    UnitBound,
 )
 
 if TYPE_CHECKING:
@@ -87,6 +88,10 @@ def privacy_facts(
         ),
         attribute_level=_attribute_level(plan, transcript),
         private_bins=_private_bins(run, plan, transcript),
+        bounds=tuple(
+            UnitBound(name, binding.max_rows, binding.id_columns)
+            for name, binding in run.dataset.bindings.items()
+        ),
     )
 
 

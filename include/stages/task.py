@@ -119,7 +119,7 @@ def _public_parameters(run: ReleaseRun) -> dict[str, Any]:
         "strict": run.dataset.strict,
         "approval": release.approval,
         "unit": {
-            name: [binding.id_column, binding.max_rows]
+            name: [binding.id_text, binding.max_rows]
             for name, binding in run.dataset.bindings.items()
         },
     }

@@ -174,16 +174,67 @@ def test_a_joined_population_moves_its_own_row_and_one_kept_in_its_place() -> No
     one_row = {"what": "pupil", "max_rows": 1}
     populations = {"pupils": None, "teachers": {"id_column": "teacher", "max_rows": 30}}
     dataset = _dataset(populations=populations, privacy_unit=one_row)
-    assert (dataset.id_column, dataset.row_bound, dataset.max_rows) == ("teacher", 30, 30)
+    assert (dataset.levels, dataset.max_rows) == (((("teacher",), 30),), 30)
     populations["teachers"] = {"id_column": "teacher", "max_rows": 1}
     assert _dataset(populations=populations, privacy_unit=one_row).max_rows == 2
 
 
-def test_two_id_columns_cannot_be_bounded_together() -> None:
+def test_ids_that_cross_are_refused_with_both_ways_out() -> None:
     populations = {"pupils": None, "teachers": {"id_column": "teacher", "max_rows": 30}}
     unit = {"what": "pupil", "id_column": "pupil", "max_rows": 2}
+    with pytest.raises(ValueError, match="cannot be bounded together") as refused:
+        _dataset(populations=populations, privacy_unit=unit)
+    told = str(refused.value)
+    assert "write id_column: [teacher, pupil] for the inner kind" in told
+    assert "so that the others own one row each" in told
+    unit["id_column"] = ["pupil", "year"]
+    populations["teachers"] = {"id_column": ["teacher", "year"], "max_rows": 30}
     with pytest.raises(ValueError, match="cannot be bounded together"):
         _dataset(populations=populations, privacy_unit=unit)
+
+
+@pytest.mark.parametrize(
+    ("households", "persons", "moved"), [(6, 2, 6), (6, 4, 8), (3, 5, 6), (1, 1, 2)]
+)
+def test_a_person_within_a_household_moves_twice_what_is_kept(
+    households: int, persons: int, moved: int
+) -> None:
+    populations = {
+        "households": {"id_column": "household", "max_rows": households},
+        "persons": {"id_column": ["person", "household"], "max_rows": persons},
+    }
+    dataset = _dataset(populations=populations)
+    assert dataset.levels == ((("household", "person"), persons), (("household",), households))
+    assert dataset.id_columns == ("household", "person")
+    assert dataset.max_rows == moved
+    texts = {name: binding.id_text for name, binding in dataset.bindings.items()}
+    assert texts == {"households": "household", "persons": '["household", "person"]'}
+
+
+def test_populations_that_share_their_id_take_the_smallest_bound() -> None:
+    populations = {
+        "a": {"id_column": "pid", "max_rows": 5},
+        "b": {"id_column": ["pid"], "max_rows": 3},
+    }
+    assert _dataset(populations=populations).levels == ((("pid",), 3),)
+
+
+@pytest.mark.parametrize(
+    ("unit", "sentence"),
+    [
+        ({"id_column": []}, "id_column is an empty list"),
+        ({"id_column": ["a", 1]}, "holds what is not text"),
+        ({"id_column": ["p", "p"]}, "lists a column twice"),
+    ],
+)
+def test_a_wrong_list_of_id_columns_is_told(unit: dict[str, object], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        _dataset(privacy_unit=unit)
+
+
+def test_a_partition_column_does_not_name_the_unit() -> None:
+    with pytest.raises(ValueError, match="is left out of a partition"):
+        _dataset(privacy_unit={"id_column": ["pid", "year"]}, partition_columns=["year"])
 
 
 def test_the_steward_is_asked_how_many_rows_one_unit_may_own() -> None:
