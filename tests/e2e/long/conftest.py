@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.airflow.rig import Rig
+from tests.airflow.server import PASSWORD, Server, ServerRig
+from tests.compose.machines import postgres
 from tests.e2e.client import Client
 from tests.e2e.house import House, standing, until
+from tests.e2e.long.acts import made_run
 from tests.e2e.long.places import BRAKED, RELEASE, STRUCK
 from tools import embedded
 
@@ -47,11 +52,14 @@ def dag_folder(root: Path) -> Path:
     return folder
 
 
-@pytest.fixture(scope="package")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+@pytest.fixture(scope="package", params=["sqlite", "postgresql"])
+def house(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[House]:
+    """Airflow on SQLite with the ledger in its file, then on PostgreSQL with a writer's login."""
     root = tmp_path_factory.mktemp("long")
     (root / "brake").mkdir()
-    more = {
+    more: dict[str, str | None] = {
         "BRAKE": str(root / "brake"),
         "AIRFLOW__CORE__DAGS_FOLDER": str(dag_folder(root)),
         "AIRFLOW__CORE__PARALLELISM": "3",
@@ -59,12 +67,28 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",
         "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
     }
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        standing(root, patch, declare, more) as made,
-    ):
+    with ExitStack() as stack:
+        patch, make_rig = stack.enter_context(pytest.MonkeyPatch.context()), None
+        if request.param == "postgresql":
+            airflows = stack.enter_context(postgres(PASSWORD))
+            server = Server(stack.enter_context(postgres(PASSWORD)))
+            more |= on_postgresql(airflows)
+            make_rig = partial(ServerRig, server=server)
+        made = stack.enter_context(standing(root, patch, declare, more, make_rig))
         yield made
         made.rig.verify()
+
+
+def on_postgresql(port: int) -> dict[str, str | None]:
+    """Return the settings of an Airflow whose own database is in PostgreSQL."""
+    place = f"postgres:{PASSWORD}@127.0.0.1:{port}/airflow"
+    return {
+        "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"postgresql+psycopg2://{place}",
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONNECT_ARGS": None,
+        # The ledger has a server of its own, which the tests stop and start.
+        "AIRFLOW__DATABASE__EXTERNAL_DB_MANAGERS": None,
+    }
 
 
 @pytest.fixture(scope="package")
@@ -83,8 +107,6 @@ def alice(house: House) -> Client:
 def released(house: House, alice: Client) -> str:
     """The run that the unpaused schedule makes for its latest past date."""
     alice.unpause(RELEASE)
-    path = f"/dags/{RELEASE}/dagRuns"
-    until(lambda: bool(alice.get(path)["dag_runs"]), "the schedule made no run")
-    (only,) = alice.get(path)["dag_runs"]
-    assert alice.wait(RELEASE, only["dag_run_id"], 400) == "success"
-    return str(only["dag_run_id"])
+    only = made_run(alice, RELEASE)
+    assert alice.wait(RELEASE, only, 400) == "success"
+    return only
