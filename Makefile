@@ -7,7 +7,7 @@ export PYTHONPATH := $(CURDIR):$(CURDIR)/plugins
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-dev demo demo-reset up test test-all lint format lock clean \
-        bench-engine bench-ledger bench-scale bench-csa bench-peers
+        bench-engine bench-ledger bench-scale bench-csa bench-peers bench-paper evidence
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -75,8 +75,14 @@ bench-scale: setup-dev  ## a release of five million rows, CPU by stage
 bench-csa: $(VENV)/.bench  ## the CSAPrivBayes paper's figures on Adult, with a guarantee that holds
 	@$(BIN)/python -m benchmarks.csa --seeds 20
 
+bench-paper: $(VENV)/.bench  ## the CuSyn paper's experiments with correct accounting (hours, goes on where it was stopped; ARGS=--quick: minutes)
+	@$(BIN)/python -m benchmarks.paper $(ARGS)
+
 bench-peers: setup-dev  ## other makers of private tables beside ours, in their own environments (hours; ARGS=--quick: minutes)
 	@$(BIN)/python -m benchmarks.peers $(ARGS)
+
+evidence: $(VENV)/.bench  ## docs/evidence.md and its plots from benchmarks/results
+	@$(BIN)/python -m benchmarks.evidence
 
 lock: $(BIN)/uv  ## compile the short requirements*.in into complete pins for 3.11 and 3.12
 	@for f in requirements requirements-demo requirements-test requirements-lint requirements-bench requirements-browser; do \

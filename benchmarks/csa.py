@@ -10,7 +10,6 @@ repeated experiment differs within its standard errors.
 from __future__ import annotations
 
 import argparse
-import csv
 import datetime as dt
 import os
 import platform
@@ -31,6 +30,7 @@ from benchmarks.adult import (
     read_adult,
     split,
 )
+from benchmarks.appended import Appended
 from benchmarks.csa_report import write_report
 from benchmarks.runs import run_release
 from benchmarks.tables import mean_tv, pair_counts
@@ -117,14 +117,13 @@ def main(arguments: list[str] | None = None) -> int:
     out: Path = args.out or (RESULTS / "csa_quick" if args.quick else RESULTS)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     codes, domain = read_adult(data_folder())
-    out.mkdir(parents=True, exist_ok=True)
-    runs = out / "csa_runs.csv"
-    done = {tuple(row[name] for name in FIELDS[:5]) for row in read_runs(runs)}
+    runs = Appended(out / "csa_runs.csv", FIELDS, key=5)
+    done = runs.done()
     seeds = args.seeds or (2 if args.quick else 10)
     wanted = list(cells(args.quick, seeds))
     for number, cell in enumerate(wanted, 1):
         if cell.key not in done:
-            append(runs, run_cell(cell, codes, domain))
+            runs.append([run_cell(cell, codes, domain)])
             print(f"{number}/{len(wanted)} {' | '.join(cell.key)}", flush=True)
     reference = [misclassification(*split(codes, seed), domain) for seed in range(5)]
     at = list(domain).index(SENSITIVE)
@@ -136,7 +135,7 @@ def main(arguments: list[str] | None = None) -> int:
         "sample": f"24,000 rows of Adult, sample seed {SAMPLE_SEED}, five-fold 80/20",
     }
     majority = float(min(codes[:, at].mean(), 1 - codes[:, at].mean()))
-    print(write_report(out, read_runs(runs), facts, float(np.mean(reference)), majority))
+    print(write_report(out, runs.rows(), facts, float(np.mean(reference)), majority))
     return 0
 
 
@@ -158,24 +157,6 @@ def run_cell(cell: Cell, codes: Any, domain: dict[str, int]) -> dict[str, Any]:
         "rho": format_amount(run.plan.cost.rho_pico),
         "tables": sum(turn.purpose == "table" for turn in run.transcript.rounds),
     }
-
-
-def read_runs(path: Path) -> list[dict[str, str]]:
-    """Read the runs made so far."""
-    if not path.exists():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-def append(path: Path, row: dict[str, Any]) -> None:
-    """Append a run."""
-    fresh = not path.exists()
-    with path.open("a", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, FIELDS)
-        if fresh:
-            writer.writeheader()
-        writer.writerow(row)
 
 
 if __name__ == "__main__":

@@ -27,8 +27,6 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
 QUICK = ROOT / "var" / "bench-paper"
 PARTS = ("len", "bgt", "mul", "downstream", "speed")
-MORE_SEEDS = {"titanic": 10, "nltcs": 10}
-"""Cheap tables, one of them noisy: at least so many seeds for LEN and BGT in a full run."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -57,7 +55,7 @@ def run_part(name: str, args: argparse.Namespace, out: Path, data: Path) -> None
         cells = [
             cell
             for table in tables
-            for cell in single.cells([table], _seeds(table, args), quick=quick)
+            for cell in single.cells([table], seeds, quick=quick, more=not (quick or args.seeds))
             if (cell.epsilon == "1") == (name == "len")
         ]
         _run(out / "paper.csv", single, cells, lambda cell: [single.run_cell(cell, data)])
@@ -72,12 +70,6 @@ def run_part(name: str, args: argparse.Namespace, out: Path, data: Path) -> None
         runs = [speed.Speed(mechanism, length, 0) for mechanism, length in speed.RUNS]
         rows = speed.ROWS // 50 if quick else speed.ROWS
         _run(out / "paper_speed.csv", speed, runs, lambda run: [speed.run_speed(run, rows)])
-
-
-def _seeds(table: str, args: argparse.Namespace) -> int:
-    if args.seeds or args.quick:
-        return args.seeds or 2
-    return MORE_SEEDS.get(table, 5)
 
 
 def _run(

@@ -17,6 +17,8 @@ MECHANISMS = ("mwem_pgm", "aim")
 LENGTHS = (5, 10, 15)
 MIDDLE = 10
 EPSILONS = ("1", "0.1", "5", "10")
+MORE_SEEDS = {"titanic": 20, "nltcs": 16}
+"""At least so many seeds, at epsilon 1 and ten queries, of what is compared with goals."""
 KEY = ("table", "mechanism", "epsilon", "length", "seed")
 ERRORS = tuple(
     f"{what}_{of}"
@@ -45,7 +47,7 @@ class Cell:
         return (self.table, self.mechanism, self.epsilon, str(self.length), str(self.seed))
 
 
-def cells(names: list[str], seeds: int, *, quick: bool) -> Iterator[Cell]:
+def cells(names: list[str], seeds: int, *, quick: bool, more: bool = False) -> Iterator[Cell]:
     """List the releases, seed by seed: LEN at epsilon 1 first, then BGT at the other epsilons.
 
     BGT at epsilon 1 is LEN with ten queries and is not run twice.
@@ -58,6 +60,11 @@ def cells(names: list[str], seeds: int, *, quick: bool) -> Iterator[Cell]:
                 for mechanism in MECHANISMS:
                     for length in (0, *lengths):
                         yield Cell(name, mechanism, epsilon, length, seed)
+    for name in names:
+        for seed in range(seeds, MORE_SEEDS.get(name, 0) if more else 0):
+            for mechanism in MECHANISMS:
+                for length in (0, MIDDLE):
+                    yield Cell(name, mechanism, "1", length, seed)
 
 
 def run_cell(cell: Cell, folder: Path) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""docs/evidence.md and its plots, made from the files under benchmarks/results alone."""
