@@ -52,6 +52,25 @@ def test_neighbours_give_the_same_columns_shapes_types_and_rules(
 
 
 @pytest.mark.parametrize("configuration", CONFIGURATIONS)
+@pytest.mark.parametrize("pair", ["empty", "one row", "a rare category", "two-sided"])
+def test_neighbours_fail_alike(
+    configuration: str, pair: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fault while counting: the same class and the same words, whatever its own text quotes."""
+
+    def burst(self: CountsTable, clique: tuple[str, ...]) -> np.ndarray:
+        raise IndexError(f"{len(self.codes)} rows, {self.codes.tolist()}")
+
+    monkeypatch.setattr(CountsTable, "counts", burst)
+    said = set()
+    for codes in PAIRS[pair]:
+        with pytest.raises(CuSynError) as caught:
+            finish(configuration, codes)
+        said.add((type(caught.value), str(caught.value)))
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize("configuration", CONFIGURATIONS)
 def test_the_row_count_is_noisy(configuration: str) -> None:
     """It is read off the transcript alone, and two releases of one table differ in it."""
     table = PAIRS["two-sided"][0]

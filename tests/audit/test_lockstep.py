@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from include.accounting import ONE
 from include.synthesis import MECHANISM_NAMES, noise, selection
+from include.synthesis.spending import OpenRound
 from tests.audit.inputs import CONFIGURATIONS, PAIRS, rows, task_of
 from tests.audit.lockstep import losses
 
@@ -15,6 +18,31 @@ SLACK = 1 + 1e-9  # float logarithms of exact probabilities
 
 def test_every_mechanism_is_audited() -> None:
     assert {name for name, _ in CONFIGURATIONS.values()} == set(MECHANISM_NAMES)
+
+
+def test_every_primitive_is_audited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The configurations together call each public method of an open round."""
+    primitives = {name for name, value in vars(OpenRound).items() if _is_public(name, value)}
+    assert len(primitives) >= 6
+    called: set[str] = set()
+
+    def spy(name: str, honest: Callable[..., object]) -> Callable[..., object]:
+        def wrapped(*arguments: object) -> object:
+            called.add(name)
+            return honest(*arguments)
+
+        return wrapped
+
+    for primitive in primitives:
+        monkeypatch.setattr(OpenRound, primitive, spy(primitive, getattr(OpenRound, primitive)))
+    for configuration in CONFIGURATIONS:
+        name, task = task_of(configuration)
+        losses(monkeypatch, name, task, PAIRS["two-sided"], 2 * ONE)
+    assert called == primitives
+
+
+def _is_public(name: str, value: object) -> bool:
+    return callable(value) and not name.startswith("_")
 
 
 @pytest.mark.parametrize("configuration", CONFIGURATIONS)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from include.accounting import ONE, ExponentialMechanism
+from include.data.encode import encode
+from include.data.schema import Schema
 from include.synthesis import SynthesisTask, noise, selection, synthesizer
 from include.synthesis.selection import quantile_scores, quantile_sensitivity
 from include.synthesis.spending import SpendingSession
 from tests.audit.lockstep import Call, losses
+from tests.data.conftest import dataset
 from tests.synthesis.tables import CountsTable, Journal
 
 SLACK = 1 + 1e-9
@@ -66,6 +70,36 @@ def test_rows_without_a_number_move_nothing() -> None:
     counts = np.array([3, 1, 4, 1], dtype=np.int64)
     more = counts + np.array([0, 0, 0, 9])
     assert (quantile_scores(counts, 3, 1, 2) == quantile_scores(more, 3, 1, 2)).all()
+
+
+CELLS = [None, float("nan"), "x", -5, 0, 3, 3.5, 9, 10**12]
+
+
+@pytest.mark.parametrize("outside", ["clamp", "null", "drop"])
+def test_the_declared_policy_comes_first_and_no_cell_moves_more_than_a_row(outside: str) -> None:
+    """Out of bounds, missing, not a number: clamped, missing or dropped before ranks are taken."""
+    declared = dataset(
+        {"v": {"type": "integer", "min": 0, "max": 9, "outside": outside, "nullable": True}}
+    )
+    schema = Schema.from_config(declared)
+    cells = schema.domain["v"]
+
+    def counted(values: Sequence[object]) -> np.ndarray:
+        frame = pd.DataFrame({"v": pd.Series(list(values), dtype=object)})
+        return np.bincount(encode(frame, schema)[:, 0], minlength=cells).astype(np.int64)
+
+    for size in (0, 1, 2):
+        for values in itertools.product(CELLS, repeat=size):
+            before = counted(values)
+            assert (before == sum((counted([one]) for one in values), 0 * before)).all()
+    for values in ([], [3], [0, 9], [None, -5, 9, 9]):
+        for extra in CELLS:
+            before, after = counted(values), counted([*values, extra])
+            for part, parts in ((1, 2), (1, 4), (3, 4)):
+                moved = quantile_scores(after, 10, part, parts) - quantile_scores(
+                    before, 10, part, parts
+                )
+                assert np.abs(moved).max() <= quantile_sensitivity(part, parts, 1)
 
 
 def test_two_to_the_33_rows_on_the_finest_grid_stay_exact() -> None:
