@@ -16,7 +16,7 @@ from include.config.columns import (
     IntegerColumn,
     KeyColumn,
 )
-from include.config.datasets import DatasetConfig, PrivacyUnit, SourceConfig
+from include.config.datasets import DatasetConfig, SourceConfig
 from include.config.digest import config_digest
 from include.config.errors import ConfigError
 from include.config.loader import (
@@ -39,6 +39,7 @@ from include.config.requests import (
     UserConfig,
     UserPoolConfig,
 )
+from include.config.units import PrivacyUnit
 
 __all__ = [
     "BooleanColumn",

@@ -21,7 +21,7 @@ from include.config.columns import (
     KeyColumn,
 )
 from include.config.constraints import Constraint
-from include.config.datasets import DatasetConfig, PopulationBinding, PrivacyUnit, SourceConfig
+from include.config.datasets import DatasetConfig, SourceConfig
 from include.config.expectations import KINDS, ExpectationConfig
 from include.config.requests import (
     BudgetsConfig,
@@ -31,6 +31,7 @@ from include.config.requests import (
     UserConfig,
     UserPoolConfig,
 )
+from include.config.units import PopulationBinding, PrivacyUnit
 from include.quality.fidelity import Thresholds
 from include.synthesis.registry import MECHANISM_NAMES, synthesizer
 from tests.docs.pages import ROOT, blocks, section, text

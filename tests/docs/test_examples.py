@@ -90,7 +90,7 @@ def test_the_files_a_steward_writes_fit_each_other(tmp_path: Path) -> None:
 
 
 def test_an_example_of_impossible_combinations_loads(tmp_path: Path) -> None:
-    (example,) = blocks("docs/configuration.md", "yaml")
+    (example,) = [one for one in blocks("docs/configuration.md", "yaml") if "never:" in one]
     for folder in ("datasets", "releases"):
         (tmp_path / folder).mkdir()
     source = ROOT / "include" / "config"
@@ -101,6 +101,23 @@ def test_an_example_of_impossible_combinations_loads(tmp_path: Path) -> None:
     (tmp_path / "datasets" / "happiness.yaml").write_text(f"{dataset}\n{example}", encoding="utf-8")
     path = tmp_path / "releases" / "happiness_by_wave.yaml"
     assert len(load_checked(path, tmp_path).dataset.constraints) == 1
+
+
+def test_the_example_of_units_within_units_moves_what_is_said() -> None:
+    import yaml
+
+    from include.config.datasets import DatasetConfig
+
+    (example,) = [one for one in blocks("docs/configuration.md", "yaml") if "person]" in one]
+    rest = {
+        "dataset": "d",
+        "privacy_unit": {"what": "person", "max_rows": 1},
+        "source": {"path": "x.csv"},
+        "columns": {"a": {"type": "boolean"}},
+    }
+    dataset = DatasetConfig.model_validate(rest | yaml.safe_load(example))
+    assert dataset.max_rows == 6
+    assert "the noise is made for the larger, 6" in text("docs/configuration.md")
 
 
 def test_the_error_line_is_what_the_loader_says(tmp_path: Path) -> None:
