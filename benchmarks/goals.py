@@ -25,7 +25,7 @@ from benchmarks.evidence.figures import (
     stored,
     table,
 )
-from benchmarks.evidence.len_bgt import interest, rows_of, workload
+from benchmarks.evidence.len_bgt import LABEL, interest, rows_of, titled, workload
 from benchmarks.evidence.mul import error
 from benchmarks.paper.single import MIDDLE
 
@@ -57,7 +57,7 @@ def goals() -> Iterator[Goal]:
     """List the goals; epsilon 1, delta 1e-9, ten queries where queries are named."""
     plain, custom = interest("nltcs", "aim", "1", MIDDLE)
     fall = change(custom, plain)
-    yield Goal("nltcs, AIM: interest error, queries named", "measured", None, mean(custom))
+    yield Goal("NLTCS, AIM: interest error, queries named", "measured", None, mean(custom))
     yield Goal("... against plain", "-65% or less", -0.65, fall, said_change)
     before, after = workload("nltcs", "aim", "1", MIDDLE)
     rise = change(after, before)
@@ -65,11 +65,11 @@ def goals() -> Iterator[Goal]:
     for name, bound in (("nltcs", 0.006), ("adult", 0.030), ("titanic", 0.187), ("salary", None)):
         told = "measured" if bound is None else f"{bound:.3f} or less"
         rows = column(rows_of(name, "aim", "1", 0), "workload_rows")
-        yield Goal(f"{name}, AIM: sampled rows, all pairs, no queries", told, bound, rows)
+        yield Goal(f"{titled(name)}, AIM: sampled rows, all pairs, no queries", told, bound, rows)
     for name, bound in (("nltcs", 2.0), ("adult", 10.0), ("salary", None)):
         told = "measured" if bound is None else f"{bound:.0f} or less"
         seconds = column(rows_of(name, "aim", "1", 0), "cpu_s")
-        yield Goal(f"{name}, AIM: CPU s of a release, warm", told, bound, seconds, _seconds)
+        yield Goal(f"{titled(name)}, AIM: CPU s of a release, warm", told, bound, seconds, _seconds)
     for name, mechanism, bound in (
         ("titanic", "aim", -0.30),
         ("titanic", "mwem_pgm", -0.30),
@@ -77,7 +77,8 @@ def goals() -> Iterator[Goal]:
         ("nltcs", "aim", None),
     ):
         told = "measured" if bound is None else f"{bound:+.0%} or less"
-        figure = f"{name}, {mechanism}: fourth release with reuse against independent, all pairs"
+        which = f"{titled(name)}, {LABEL[mechanism]}"
+        figure = f"{which}: fourth release with reuse against independent, all pairs"
         yield Goal(figure, told, bound, _fourth(name, mechanism), said_change)
 
 

@@ -24,6 +24,11 @@ LABEL = {"aim": "AIM", "mwem_pgm": "MWEM-PGM"}
 FILE = "paper.csv"
 
 
+def titled(name: str) -> str:
+    """Return a table's name as a sentence writes it."""
+    return name.upper() if name == "nltcs" else name.capitalize()
+
+
 def rows_of(name: str, mechanism: str, epsilon: str, length: int) -> list[Row]:
     """Return the finished seeds of one release."""
     return chosen(results(FILE), table=name, mechanism=mechanism, epsilon=epsilon, length=length)

@@ -82,7 +82,7 @@ def left_when_additive_is_empty(rounds: int) -> list[str]:
     """Say what a zCDP pool holds after as many releases as empty the additive pool."""
     sequences = decisions("zcdp", rounds)
     if not sequences:
-        return [NOT_RUN] * 4
+        return [NOT_RUN] * 5
     row = chosen(sequences[0], turn=rounds)[0]
     share = float(row["left"]) / (float(row["left"]) + _spent(sequences[0], rounds))
     more = [sum(not _no(one) for one in seq if int(one["turn"]) > rounds) for seq in sequences]
@@ -91,6 +91,7 @@ def left_when_additive_is_empty(rounds: int) -> list[str]:
         f"{share:.0%}",
         f"{float(row['largest']):.2f}",
         _span(more),
+        f"{float(sequences[0][-1]['left']):.4f}",
     ]
 
 
@@ -120,6 +121,7 @@ def left_table() -> str:
         "of its cap",
         "largest single release left (epsilon)",
         "further requests it granted in full",
+        "rho left after all requests",
     )
     return table(head, [[r, r, *left_when_additive_is_empty(r)] for r in BY_ROUNDS])
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from benchmarks.evidence.figures import (
     NOT_RUN,
+    Row,
     chosen,
     column,
     provenance,
@@ -153,15 +155,24 @@ def engine_section() -> str:
                 f"{one['one_round_from_scratch']['private_pgm_over_numpy']}x",
             ]
         )
-    versions = "; ".join(f"{name} {number}" for name, number in told["packages"].items())
     return f"""## Engine
 
 The junction-tree engine against private-pgm, which compiles for every new set of cliques.
 
 {table(head, lines)}
 
-`make bench-engine` (`{told["command"]}`) -> `benchmarks/results/engine.json`. Date: {told["date"]}.
-Machine: {told["cpus"]} cores. Versions: python {told["python"]}; {versions}."""
+{provenance("make bench-engine", "engine.json", [engine_stamp(told)])}"""
+
+
+def engine_stamp(told: dict[str, Any]) -> Row:
+    """Return date and versions as the engine's file tells them, and the recorded machine."""
+    packages = "; ".join(f"{name} {number}" for name, number in told["packages"].items())
+    known = chosen(results("recorded.csv"), file="engine.json")
+    return {
+        "date": told["date"],
+        "machine": known[0]["machine"] if known else f"{told['cpus']} cores",
+        "versions": f"python {told['python']}; {packages}",
+    }
 
 
 def ledger_section() -> str:

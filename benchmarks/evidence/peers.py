@@ -45,6 +45,21 @@ def figures(rows: list[Row], name: str, peer: str, mechanism: str, field: str) -
     return column(finished, field)
 
 
+def best_other(name: str) -> tuple[str, Estimate] | None:
+    """Return the maker of the least mean error on a table, ours and the baselines left out."""
+    rows = results(FILE)
+    found = [
+        (
+            f"{peer.name} {mechanism.name}",
+            figures(rows, name, peer.name, mechanism.name, "tv2_mean"),
+        )
+        for peer, mechanism in MAKERS
+        if peer.name not in (OURS, BASELINE)
+    ]
+    known = [(maker, one) for maker, one in found if one is not None]
+    return min(known, key=lambda pair: pair[1].mean, default=None)
+
+
 def _line(rows: list[Row], name: str, peer: str, mechanism: str) -> list[str]:
     runs = chosen(rows, table=name, peer=peer, mechanism=mechanism)
     faults = " ".join(f"[{number}]" for number in _numbers(peer, mechanism)) or "-"

@@ -133,5 +133,5 @@ def test_what_is_left_of_a_zcdp_pool(tmp_path: Path, monkeypatch: pytest.MonkeyP
         for turn in range(1, 21)
     ]
     (tmp_path / "paper_mul.csv").write_text("\n".join(lines) + "\n")
-    assert mul.left_when_additive_is_empty(5) == ["0.8000", "80%", "3.00", "15"]
-    assert mul.left_when_additive_is_empty(10) == [figures.NOT_RUN] * 4
+    assert mul.left_when_additive_is_empty(5) == ["0.8000", "80%", "3.00", "15", "0.2000"]
+    assert mul.left_when_additive_is_empty(10) == [figures.NOT_RUN] * 5
