@@ -1,7 +1,7 @@
 """Each claim of the two papers with a verdict, computed from the results.
 
-A verdict is one of: reproduced, partly, not reproduced, not run, not tried. A claim of less error
-counts as met where the difference is more than two standard errors.
+A verdict is one of: reproduced, partly, not reproduced, too few runs, not run, not tried. A claim
+of less error counts as met where the difference is more than two standard errors.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from benchmarks.paper.single import EPSILONS, MECHANISMS, MIDDLE, TABLES
 from benchmarks.paper.world import TOTAL_EPSILON
 from include.accounting import ONE, epsilon_from_rho, rho_from_epsilon
 
-YES, PARTLY, NO, NOT_TRIED = "reproduced", "partly", "not reproduced", "not tried"
+YES, PARTLY, NO = "reproduced", "partly", "not reproduced"
+NOT_TRIED, TOO_FEW = "not tried", "too few runs"
+FEW = 5
 CAP = "the pool is never exceeded, even if all users collude"
 HEADLINE, COMPARABLE = -0.67, 0.10
 
@@ -225,12 +227,24 @@ def _sure(one: Estimate) -> bool:
 
 
 def _counted(claim: str, changes: list[Estimate | None]) -> Claim:
+    """Count the configurations in which a change is below zero; one seed alone judges nothing."""
     known = [one for one in changes if one is not None]
-    met = sum(one.mean < 0 and (one.error == 0 or _sure(one)) for one in known)
-    few = sum(one.seeds < 5 for one in known)
-    verdict = NOT_RUN if not known else YES if met > len(known) / 2 else PARTLY if met else NO
-    told = f"{met} of {len(known)} configurations; {len(changes) - len(known)} not run"
-    return Claim(claim, verdict, told + (f"; {few} with fewer than 5 seeds" if few else ""))
+    judged = [one for one in known if one.seeds > 1]
+    met = sum(one.mean < 0 and (one.error == 0 or _sure(one)) for one in judged)
+    told = [f"{met} of {len(judged)} configurations"]
+    few = sum(one.seeds < FEW for one in judged)
+    told += [f"{few} of these with fewer than {FEW} seeds"] if few else []
+    alone = [one for one in known if one.seeds == 1]
+    below = sum(one.mean < 0 for one in alone)
+    told += [f"with one seed only, not judged: {below} of {len(alone)}"] if alone else []
+    told += [f"{changes.count(None)} not run"] if None in changes else []
+    return Claim(claim, _share(met, judged, known), "; ".join(told))
+
+
+def _share(met: int, judged: list[Estimate], known: list[Estimate]) -> str:
+    if not judged:
+        return TOO_FEW if known else NOT_RUN
+    return YES if met > len(judged) / 2 else PARTLY if met else NO
 
 
 def _verdict(met: list[bool], found: list[Estimate | None]) -> str:

@@ -105,6 +105,22 @@ def test_the_headline_is_judged_by_its_figure(tmp_path: Path, falls: float, verd
     assert f"-{100 * falls:.0f} ± 0%" in claim.figure  # paired: queries alone are no noise
 
 
+@pytest.mark.parametrize(
+    ("means", "seeds", "verdict"),
+    [
+        ([-0.5, -0.5, 0.5], 5, claims.YES),
+        ([-0.5, 0.5, 0.5], 5, claims.PARTLY),
+        ([0.5, -0.05], 5, claims.NO),  # the second is within two standard errors
+        ([-0.5], 1, claims.TOO_FEW),
+        ([None], 0, figures.NOT_RUN),
+    ],
+)
+def test_counts_are_judged(means: list[float | None], seeds: int, verdict: str) -> None:
+    error = 0.04 if seeds > 1 else math.nan
+    found = [None if one is None else figures.Estimate(one, error, seeds) for one in means]
+    assert claims._counted("it is so", found).verdict == verdict
+
+
 def test_means_and_standard_errors() -> None:
     found = figures.estimate([1.0, 2.0, 3.0, 4.0])
     assert found is not None
