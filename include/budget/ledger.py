@@ -173,23 +173,25 @@ class Ledger:
         population: str,
         dataset: str,
         *,
-        rule: str,
-        partitions: Sequence[str],
-        at_most: int,
+        column: str,
+        values: Sequence[str],
+        at_most: int = 1,
         actor: str,
         authorised_by: str,
+        reason: str,
     ) -> None:
-        """Claim disjoint partitions, which compose in parallel; see `amendments`."""
+        """Claim disjoint partitions, which compose in parallel; see `claims`."""
         self._write(
             lambda tx: claims.register_partitions(
                 tx,
                 population,
                 dataset,
-                rule=rule,
-                partitions=partitions,
+                column=column,
+                values=values,
                 at_most=at_most,
                 actor=actor,
                 authorised_by=authorised_by,
+                reason=reason,
             )
         )
 

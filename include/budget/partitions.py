@@ -24,6 +24,21 @@ def claim_id(population: str, dataset: str) -> str:
     return f"{population}@{dataset}"
 
 
+def partition_name(column: str, value: str) -> str:
+    """Name a partition by its rule, for example "year=1994".
+
+    Args:
+        column: The column that selects it.
+        value: Its value; blanks around it do not count.
+
+    Returns:
+        The name under which it is charged.
+
+    Privacy: ledger only.
+    """
+    return f"{column}={value.strip()}"
+
+
 def rooms(
     pools: Sequence[PoolRow], at_most: AtMost, *, dataset: str, partition: str | None
 ) -> list[Room]:

@@ -34,5 +34,11 @@ def add_actions(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="public keys of the publisher, where they lie elsewhere",
     )
+    two.append(
+        add("partitions", "claim that rows of different values are different units", "dataset")
+    )
+    two[-1].add_argument("--population", required=True, help="whose units")
+    two[-1].add_argument("--column", required=True, help="the column that selects a partition")
+    two[-1].add_argument("--values", required=True, nargs="+", help="every partition's value")
     for action in two:
         action.add_argument("--authorised-by", required=True, help="a second person")

@@ -34,6 +34,7 @@ def run(args: argparse.Namespace, settings: Settings, ledger: Ledger) -> Answer:
         "limit": lambda: _limit(args, ledger),
         "amend": lambda: _amend(args, settings, ledger),
         "generation": lambda: _generation(args, ledger),
+        "partitions": lambda: _partitions(args, ledger),
         "freeze": lambda: _freeze(args, ledger),
         "reconcile": lambda: _reconcile(args, settings, ledger),
     }
@@ -109,6 +110,19 @@ def _generation(args: argparse.Namespace, ledger: Ledger) -> str:
         reason=args.reason,
     )
     return f"{args.subject} has a new generation of epsilon {args.epsilon}; the old one is retired"
+
+
+def _partitions(args: argparse.Namespace, ledger: Ledger) -> str:
+    ledger.register_partitions(
+        args.population,
+        args.dataset,
+        column=args.column,
+        values=args.values,
+        actor=_actor(),
+        authorised_by=args.authorised_by,
+        reason=args.reason,
+    )
+    return f"{len(args.values)} partitions of {args.dataset} by {args.column} compose in parallel"
 
 
 def _freeze(args: argparse.Namespace, ledger: Ledger) -> str:

@@ -102,8 +102,15 @@ def budget_request(run: ReleaseRun, snapshot_id: str | None) -> Request:
         map_index=str(run.map_index),
         snapshot_id=snapshot_id,
         delta_exponent=release.delta_exponent,
-        partition=release.partition.value if release.partition else None,
+        partition=_partition(run),
     )
+
+
+def _partition(run: ReleaseRun) -> str | None:
+    from include.budget.partitions import partition_name
+
+    chosen = run.release.partition
+    return None if chosen is None else partition_name(chosen.column, chosen.value)
 
 
 def _public_parameters(run: ReleaseRun) -> dict[str, Any]:

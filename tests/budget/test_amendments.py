@@ -85,11 +85,12 @@ def _by_year(world: World, at_most: int = 1) -> None:
     world.ledger.register_partitions(
         "people",
         "survey",
-        rule="year of interview",
-        partitions=["1994", "1996", "1998"],
+        column="year",
+        values=["1994", "1996", "1998"],
         at_most=at_most,
         actor="admin",
         authorised_by="board",
+        reason="one interview a person",
     )
 
 
@@ -98,7 +99,7 @@ def test_registered_partitions_compose_in_parallel(world: World) -> None:
     _by_year(world)
     world.user("wide", "survey", "9", None)
     for year, epsilon in (("1994", "1"), ("1996", "2"), ("1998", "0.5")):
-        world.opened(year, epsilon, partition=year, requester="wide")
+        world.opened(year, epsilon, partition=f"year={year}", requester="wide")
     assert world.pool().spent_pico == zcdp(pico("2")).rho_pico  # the largest partition alone
     assert world.pool("wide").spent_pico > world.pool().spent_pico  # users' pools add up plainly
     world.sound()
@@ -108,16 +109,16 @@ def test_a_unit_in_two_partitions_meets_the_two_largest(world: World) -> None:
     _by_year(world, at_most=2)
     world.user("wide", "survey", "9", None)
     for year, epsilon in (("1994", "1"), ("1996", "2"), ("1998", "0.5")):
-        world.opened(year, epsilon, partition=year, requester="wide")
+        world.opened(year, epsilon, partition=f"year={year}", requester="wide")
     assert world.pool().spent_pico == zcdp(pico("2")).rho_pico + zcdp(pico("1")).rho_pico
     world.sound()
 
 
 def test_whole_and_unregistered_charges_are_added_to_the_largest_partition(world: World) -> None:
     _by_year(world)
-    world.opened("a", partition="1994")
+    world.opened("a", partition="year=1994")
     world.opened("b")
-    world.opened("c", partition="2024")
+    world.opened("c", partition="year=2024")
     assert world.pool().spent_pico == 3 * RHO
     world.sound()
 
@@ -129,31 +130,74 @@ def test_the_cap_holds_on_the_figure_with_the_largest_partitions(world: World) -
     world.ledger.register_partitions(
         "few",
         "small",
-        rule="region",
-        partitions=["n", "s"],
+        column="region",
+        values=["n", "s"],
         at_most=1,
         actor="a",
         authorised_by="b",
+        reason="x",
     )
-    world.reserve("1", "1", dataset="small", partition="n")
-    second = world.reserve("2", "1.5", dataset="small", partition="s")
+    world.reserve("1", "1", dataset="small", partition="region=n")
+    second = world.reserve("2", "1.5", dataset="small", partition="region=s")
     assert (second.binding, second.granted_pico) == ("request", pico("1.5"))
     third = world.reserve("3", "1", dataset="small")
     assert third.denied and third.binding == "dataset_pool:few"
-    fourth = world.reserve("4", "1.4", dataset="small", partition="n")
+    fourth = world.reserve("4", "1.4", dataset="small", partition="region=n")
     assert fourth.negotiated and fourth.binding == "dataset_pool:few"
     world.sound()
 
 
 def test_partitions_follow_a_new_generation(world: World) -> None:
     _by_year(world)
-    world.opened("a", partition="1994")
+    world.opened("a", partition="year=1994")
     world.ledger.new_generation(
         "population:people", pico("5"), actor="admin", authorised_by="board", reason="x"
     )
-    charge = world.reserve("b", partition="1994")
-    assert "partition:people:zcdp:2:survey:1994" in charge.amounts_pico
+    charge = world.reserve("b", partition="year=1994")
+    assert "partition:people:zcdp:2:survey:year=1994" in charge.amounts_pico
     world.sound()
+
+
+def test_another_column_of_the_same_value_is_no_partition(world: World) -> None:
+    _by_year(world)
+    world.opened("a", partition="year=1994")
+    world.opened("b", partition="wave=1994")
+    assert world.pool().spent_pico == 2 * RHO
+    world.sound()
+
+
+@pytest.mark.parametrize("values", [["1994", "1994.0"], ["a", "a"], ["1.0", "1.0.0"], []])
+def test_partitions_that_share_rows_are_refused(world: World, values: list[str]) -> None:
+    with pytest.raises(InvalidRequest, match="list each value once"):
+        world.ledger.register_partitions(
+            "people",
+            "survey",
+            column="year",
+            values=values,
+            actor="a",
+            authorised_by="b",
+            reason="x",
+        )
+
+
+def test_units_with_several_rows_claim_no_partitions(world: World) -> None:
+    world.population("patients")
+    world.ledger.register_dataset(
+        "visits",
+        populations={"patients": {"id_column": "pid", "max_rows": 3}},
+        schema_digest="aa" * 32,
+        actor="steward",
+    )
+    with pytest.raises(InvalidRequest, match="added up"):
+        world.ledger.register_partitions(
+            "patients",
+            "visits",
+            column="year",
+            values=["1", "2"],
+            actor="a",
+            authorised_by="b",
+            reason="x",
+        )
 
 
 def test_a_claim_is_registered_once_by_two_people(world: World) -> None:
@@ -162,5 +206,12 @@ def test_a_claim_is_registered_once_by_two_people(world: World) -> None:
         _by_year(world, at_most=2)
     with pytest.raises(InvalidRequest, match="two people"):
         world.ledger.register_partitions(
-            "people", "survey", rule="x", partitions=["a"], at_most=1, actor="a", authorised_by="a"
+            "people",
+            "survey",
+            column="x",
+            values=["a"],
+            at_most=1,
+            actor="a",
+            authorised_by="a",
+            reason="x",
         )
