@@ -167,3 +167,24 @@ def test_a_row_bound_is_not_amended_under_the_same_name(cli, place):
     assert "id_column none and max_rows 1" in err
     assert "max_rows 5" in err
     assert place.reader.head() == before
+
+
+def test_releases_of_registered_partitions_cost_a_population_the_largest_only(cli, place, make_run):
+    by_year = ("--population", "patients", "--column", "year", "--values", "2001", "2002")
+    why = ("--authorised-by", "the board", "--reason", "one stay a patient")
+    assert cli("partitions", "clinic", *by_year, *why)[0] == 0
+    run = make_run()
+    budget_eval(run, place, None)
+    other = run.release.partition.model_copy(update={"value": "2002"})
+    later = run.release.model_copy(update={"partition": other})
+    budget_eval(make_run(release=later, period="2002-12-31", run_id="run-2"), place, None)
+    pools = {pool.pool_id: pool for pool in place.reader.pools(owner="patients")}
+    each = {
+        name.rpartition(":")[2]: pool.held_epsilon for name, pool in pools.items() if "=" in name
+    }
+    assert set(each) == {"year=2001", "year=2002"}
+    whole = next(pool for name, pool in pools.items() if name.startswith("dataset:"))
+    assert whole.held_epsilon == max(each.values())
+    assert (
+        cli("partitions", "clinic", *by_year, "--authorised-by", "maria", "--reason", "x")[0] == 1
+    )
