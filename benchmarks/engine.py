@@ -1,11 +1,13 @@
-"""Time the estimation engine apart from everything else: fit, size filter, scoring, sampling.
+"""Time the parts of a release apart: counting, selection, noise, fit, filter, scoring, sampling.
 
     python -m benchmarks.engine [nltcs] [titanic] [adult] [salary] [--skip-reference]
 
-The rounds are AIM's in shape only: the worst pair is picked from the data in the clear and the
-noise is NumPy's, so nothing here is a private release. `cold` is a fresh process, imports and
-first fit included; `warm` is the same work once more in the same process. The last part fits one
-middle round with both backends and prints their ratio.
+The rounds are AIM's in shape: every one chooses with the exponential mechanism and measures with
+the discrete Gaussian, both exact, but no ledger is charged. `counting` is all columns and pairs in
+one pass, `scoring` the model's marginals of the candidates, `selection` their exact integer scores
+and the choice. `cold` is a fresh process, imports and first fit included; `warm` is the same work
+once more in the same process. The last part fits one middle round with both backends and prints
+their ratio.
 
 The tables are public research data beside the project (`../shared/data`, or the folder named by
 CUSYN_RESEARCH_DATA): a CSV of integer codes and a JSON of cells per column each.
@@ -33,34 +35,31 @@ from pathlib import Path  # noqa: E402
 
 import numpy as np  # noqa: E402
 
+from include.data.marginals import count_many  # noqa: E402
+from include.synthesis import noise, selection  # noqa: E402
 from include.synthesis.estimation import Measurement, ModelSizer, estimate  # noqa: E402
+from include.synthesis.mechanisms.common import noise_l1  # noqa: E402
 
 IMPORTED = time.process_time() - BEGUN
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("CUSYN_RESEARCH_DATA", ROOT.parent / "shared" / "data"))
 RESULT = ROOT / "benchmarks" / "results" / "engine.json"
 ROUNDS = {"nltcs": 60, "titanic": 12, "adult": 40, "salary": 22}
-RHO = 0.014967  # epsilon 1 at delta 1e-9: only for a realistic scale of the noise
+RHO = 0.014967  # epsilon 1 at delta 1e-9
+MEASURE_PART = 0.9
 MAX_MODEL_MB = 80.0
 TOLERANCE = 0.1
 
 
-def load(name: str) -> tuple[dict[str, int], dict[tuple[str, ...], np.ndarray]]:
-    """Read a table and count its columns and pairs."""
+def load(name: str) -> tuple[dict[str, int], dict[str, np.ndarray]]:
+    """Read a table: cells of each column, and its codes."""
     with (DATA / f"{name}.csv").open() as file:
         reader = csv.reader(file)
         names = next(reader)
-        codes = np.array([[int(cell) for cell in row] for row in reader]).T
+        codes = np.array([[int(cell) for cell in row] for row in reader], dtype=np.uint8).T
     cells = json.loads((DATA / f"{name}-domain.json").read_text())
     domain = {column: int(cells[column]) for column in names}
-    cliques = [(c,) for c in names] + list(itertools.combinations(names, 2))
-    counts = {}
-    for clique in cliques:
-        flat = np.zeros(codes.shape[1], dtype=np.int64)
-        for column in clique:
-            flat = flat * domain[column] + codes[names.index(column)]
-        counts[clique] = np.bincount(flat, minlength=int(np.prod([domain[c] for c in clique])))
-    return domain, counts
+    return domain, {column: np.ascontiguousarray(codes[i]) for i, column in enumerate(names)}
 
 
 class Clock:
@@ -77,15 +76,26 @@ class Clock:
         return result
 
 
-def run(name, domain, counts):
-    """Measure, fit and choose for as many rounds as AIM takes; return timings and measurements."""
-    rounds, rng, clock = ROUNDS[name], np.random.default_rng(0), Clock()
-    sigma = float(np.sqrt((rounds + len(domain)) / (2 * 0.9 * RHO)))
-    pairs = [clique for clique in counts if len(clique) == 2]
+def run(name, domain, codes):
+    """Count, measure, fit and choose for as many rounds as AIM takes; return the timings."""
+    rounds, clock = ROUNDS[name], Clock()
+    pairs = list(itertools.combinations(domain, 2))
+    cliques = [*((column,) for column in domain), *pairs]
+    counts = dict(zip(cliques, clock("counting", count_many, codes, domain, cliques), strict=True))
+    sigma = float(np.sqrt((rounds + len(domain)) / (2 * MEASURE_PART * RHO)))
+    epsilon = float(np.sqrt(8 * (1 - MEASURE_PART) * RHO / rounds))
 
     def measured(clique):
-        noise = rng.normal(0, sigma, counts[clique].size)
-        return Measurement(clique, counts[clique] + noise, sigma)
+        noisy = clock("noise", noise.discrete_gaussian, counts[clique], sigma)
+        return Measurement(clique, noisy.astype(np.float64), sigma)
+
+    def chosen(fitting, answers):
+        scores = [
+            selection.l1_score(counts[p], answers[p], noise_l1(sigma, counts[p].size), 1)
+            for p in fitting
+        ]
+        sensitivity = selection.score_sensitivity([1], 1)
+        return fitting[noise.exponential_mechanism(np.array(scores), sensitivity, epsilon)]
 
     taken = [measured((column,)) for column in domain]
     sizer = ModelSizer(domain, [m.clique for m in taken])
@@ -96,18 +106,16 @@ def run(name, domain, counts):
         sizes = clock("filter", sizer.sizes_with_mb, pairs)
         fitting = [pair for pair, size in zip(pairs, sizes, strict=True) if size <= limit]
         answers = clock("scoring", model.marginals, fitting)
-        bias = np.sqrt(2 / np.pi) * sigma
-        errors = {p: np.abs(counts[p] - answers[p]).sum() - bias * answers[p].size for p in fitting}
-        chosen = max(fitting, key=errors.__getitem__)
-        taken.append(measured(chosen))
-        clock("filter", sizer.add, chosen)
+        pair = clock("selection", chosen, fitting, answers)
+        taken.append(measured(pair))
+        clock("filter", sizer.add, pair)
         start = {"warm_start": model, "tolerance": TOLERANCE}
         model = clock("fit", estimate, domain, taken, **start)
         iterations += model.iterations
         if turn == rounds // 2:
             middle = list(taken)
-    rows = int(counts[pairs[0]].sum())
-    clock("sampling", model.sample, rows, rng)
+    rows = len(next(iter(codes.values())))
+    clock("sampling", model.sample, rows, np.random.default_rng(0))
     timings = {part: round(seconds, 3) for part, seconds in clock.parts.items()}
     timings["all"] = round(sum(clock.parts.values()), 3)
     gaps = [np.abs(counts[p] / rows - model.marginal(p) / model.total).sum() / 2 for p in pairs]
@@ -134,11 +142,11 @@ def one_round(domain, measurements):
 
 def measure(name: str, reference: bool) -> dict[str, object]:
     """Time one table in this process: cold first, then warm."""
-    domain, counts = load(name)
-    cold, facts, middle = run(name, domain, counts)
+    domain, codes = load(name)
+    cold, facts, middle = run(name, domain, codes)
     cold["import"] = round(IMPORTED, 3)
     cold["all"] = round(cold["all"] + IMPORTED, 3)
-    warm, _, _ = run(name, domain, counts)
+    warm, _, _ = run(name, domain, codes)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     result = {"table": name, **facts, "cold_cpu_s": cold, "warm_cpu_s": warm}
     result["peak_mb"] = round(peak)
@@ -173,7 +181,9 @@ def main() -> int:
 
 def keep(results: list[dict[str, object]]) -> None:
     """Write the results with what is needed to repeat them."""
-    packages = {p: importlib.metadata.version(p) for p in ("numpy", "scipy", "mbi", "jax")}
+    packages = {
+        p: importlib.metadata.version(p) for p in ("numpy", "scipy", "opendp", "mbi", "jax")
+    }
     record = {
         "command": " ".join(["python -m benchmarks.engine", *sys.argv[1:]]),
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),

@@ -75,3 +75,16 @@ def mean_tv(
         for c in (truth if pairs is None else pairs)
     ]
     return float(np.mean(distances)) if distances else float("nan")
+
+
+def keep_rows(path: Path, rows: Sequence[Mapping[str, Any]], key: str = "table") -> None:
+    """Write rows of results; those of other tables that stand in the file stay there."""
+    new = {str(row[key]) for row in rows}
+    kept: list[Mapping[str, Any]] = []
+    if path.is_file():
+        with path.open(newline="", encoding="utf-8") as file:
+            kept = [row for row in csv.DictReader(file) if row[key] not in new]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows([*kept, *rows])

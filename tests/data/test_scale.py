@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import subprocess
 import sys
 import tracemalloc
@@ -24,14 +25,16 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.slow
 def test_ten_million_rows_are_counted_in_seconds_and_bounded_memory() -> None:
     out = subprocess.run(
-        [sys.executable, "-m", "benchmarks.counting"],
+        [sys.executable, "-m", "benchmarks.counting", "10000000", "16"],
         cwd=ROOT, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    names, values = (line.split(",") for line in out.stdout.splitlines())
-    result = dict(zip(names, map(float, values), strict=True))
-    assert result["pairs"] == 120
-    assert result["cpu_s"] < 4
-    assert result["peak_mb"] < 600
+    results = list(csv.DictReader(out.stdout.splitlines()))
+    assert [result["workers"] for result in results] == ["1", "2"]
+    assert len({result["counts"] for result in results}) == 1
+    for result in results:
+        assert (result["rows"], result["pairs"]) == ("10000000", "120")
+        assert float(result["count_cpu_s"]) < 4
+        assert float(result["peak_mb"]) < 600
 
 
 def test_a_column_of_distinct_decimals_is_binned_in_flat_memory() -> None:
