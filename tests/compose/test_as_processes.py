@@ -144,6 +144,12 @@ def test_a_release_waits_for_a_second_person_and_needs_no_triggerer(stack: Stack
     until(lambda: run_id in runs(stack, REVIEWED))
     task = f"/api/v2/dags/{REVIEWED}/dagRuns/{quote(run_id)}/taskInstances/approve"
     until(lambda: stack.api("GET", task, token=stack.token())["state"] == "awaiting_input")
+    behind = f"/api/v2/dags/{REVIEWED}/dagRuns"
+    asked = {"logical_date": None, "conf": {"period": "1994-12-31"}}
+    next_one = stack.api("POST", behind, asked, stack.token())["dag_run_id"]
+    time.sleep(10)  # some turns of the scheduler
+    assert runs(stack, REVIEWED)[next_one]["state"] == "queued"  # docs/steward-guide.md
+    stack.api("PATCH", f"{behind}/{quote(next_one)}", {"state": "failed"}, stack.token())
     answer = {"chosen_options": ["Approve"], "params_input": {}}
     with pytest.raises(AssertionError, match="403"):
         stack.api("PATCH", f"{task}/-1/hitlDetails", answer, stack.token("viewer"))
