@@ -91,7 +91,7 @@ def draw_mul() -> Any:
                     for turn in range(1, rounds + 1)
                 ]
                 _line(axes, points, m, reuse, f"{LABEL[m]}, {label}")
-        axes.set(title=f"{name}, {rounds} of epsilon {10 / rounds:.3g}")
+        axes.set(title=f"{name}, {rounds} releases of epsilon {10 / rounds:.3g}")
         axes.set_xticks(range(1, rounds + 1, 1 if rounds <= MIDDLE else 2))
         axes.set(xlabel="release in order", ylabel="total variation, all pairs")
         _finish(axes)
@@ -145,10 +145,9 @@ def draw_downstream() -> Any:
             others.TRAINED[name].replace(", queries", ",\nqueries") for name in others.TRAINED
         ]
         axes.set_yticks(range(len(labels)), labels[::-1], fontsize=7)
-        axes.set(title=f"trained at epsilon {epsilon}", xlabel="accuracy on real rows")
+        axes.set(title=f"released at epsilon {epsilon}", xlabel="accuracy on real rows")
         axes.grid(axis="x", alpha=0.3)
-        if found or majority is not None:
-            axes.legend(fontsize=7)
+    _legend(figure, panels)
     return figure
 
 
