@@ -271,6 +271,18 @@ def test_gathered_rows_count_in_bins_and_are_as_well_protected(table: ProtectedT
         assert coarse.counts(("a", "b")).tolist() == [2, 0, 0, 1]
 
 
+def test_gathering_costs_a_byte_a_row_and_column_and_shares_the_rest(table: ProtectedTable) -> None:
+    """However fine the grid is: no table over it is ever counted for what is measured in bins."""
+    from include.data.private import _VAULTS
+
+    with table.spending():
+        coarse = table.gathered({"b": (0, 0, 1)})
+    whole, bins = _VAULTS[table].columns, _VAULTS[coarse].columns
+    assert bins["b"].dtype == np.uint8
+    assert bins["b"].nbytes == len(CODES)
+    assert np.shares_memory(bins["a"], whole["a"])
+
+
 def test_gathering_that_fails_tells_no_value(table: ProtectedTable) -> None:
     with table.spending(), pytest.raises(PrivateReadError) as caught:
         table.gathered({"b": (0,)})  # too short for the codes
