@@ -37,6 +37,7 @@ def test_the_ledger_does_what_the_model_does(place: SqliteFiles | PostgresServer
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)  # nine thousand steps, on whatever else the machine does
 def test_the_ledger_does_what_the_model_does_at_length(
     place: SqliteFiles | PostgresServer,
 ) -> None:
