@@ -293,6 +293,36 @@ def test_interrupted_anywhere_it_ends_within_the_plan_on_the_same_edges(noise: s
             assert CsaPrivBayes().sample(model, 50, b"").shape == (50, 4)
 
 
+@pytest.mark.parametrize("again", [3, 4, 6])
+def test_interrupted_twice_the_burned_column_stays_burned(again: int) -> None:
+    """The second resume learns of the first interruption from the answered rounds alone."""
+    plan = CsaPrivBayes().plan(task(), ONE, 9)
+    first = Journal(crash_in=2)
+    with pytest.raises(KeyboardInterrupt):
+        CsaPrivBayes().measure(table(), plan, first)
+    second = Journal(crash_in=again)
+    second.begun, second.answers = dict(first.begun), list(first.answers)
+    with pytest.raises(KeyboardInterrupt):
+        CsaPrivBayes().measure(
+            table(), plan, second, resume_from=first.answers, interrupted=[first.begun[2]]
+        )
+    last = Journal()
+    last.begun = dict(second.begun)
+    unanswered = {"interrupted": [second.begun[again]]}
+    if again == 3:  # neither round was answered
+        unanswered = {"interrupted": [second.begun[2], second.begun[3]]}
+    transcript = CsaPrivBayes().measure(
+        table(), plan, last, resume_from=second.answers, **unanswered
+    )
+    age, gain = CsaPrivBayes().bins(transcript, plan)
+    assert not age.answered
+    assert gain.answered == (again != 3)
+    spent = [event for events in last.begun.values() for event in events]
+    assert spent == list(transcript.events)
+    assert [event.label for event in spent].count("bins") == 8
+    assert (compose(spent).epsilon_pure_pico or 0) <= (plan.cost.epsilon_pure_pico or 0)
+
+
 def test_the_attribute_figure_leaves_out_edges_of_other_columns() -> None:
     plan = CsaPrivBayes().plan(task(degree=1), ONE, 9)
     transcript = CsaPrivBayes().measure(table(), plan, Journal())
