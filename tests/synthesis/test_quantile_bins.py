@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -18,6 +19,7 @@ from include.synthesis.bins import ColumnBins, QuantileBins, SpreadModel, settle
 from include.synthesis.mechanisms.csa_privbayes import CsaPrivBayes
 from include.synthesis.spending import SpendingSession
 from include.synthesis.transcript import Round
+from tests.synthesis import check_synthesizer
 from tests.synthesis.tables import CountsTable, Journal
 
 DOMAIN = {"s": 2, "age": 61, "gain": 30, "c": 3}  # age: sixty levels, and no age
@@ -37,6 +39,25 @@ def table(rows: int = 6000) -> CountsTable:
     age[: rows // 10] = 60
     gain = np.where(rng.random(rows) < 0.9, 0, rng.integers(0, 30, rows))
     return CountsTable(np.stack([s, age, gain, rng.integers(0, 3, rows)], axis=1), DOMAIN)
+
+
+# The conformance suite, with bins.
+
+
+@pytest.mark.parametrize("name", check_synthesizer.NETWORKS)
+@pytest.mark.parametrize("check", check_synthesizer.CHECKS, ids=lambda check: check.__name__)
+def test_it_conforms_like_every_mechanism(
+    check: Callable[[str], None], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = check_synthesizer.task_for
+
+    def in_bins(name: str, **changes: Any) -> SynthesisTask:
+        more = {"quantile_bins": {"c": 2}, "bin_share": 0.05}
+        options = more | dict(changes.pop("options", {}))
+        return replace(plain(name, **changes, options=options), ordered={"c": 4})
+
+    monkeypatch.setattr(check_synthesizer, "task_for", in_bins)
+    check(name)
 
 
 # From answers to bins.
