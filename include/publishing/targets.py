@@ -142,8 +142,6 @@ class Target(ABC):
                 "check its name and period."
             )
         notice = {"status": "withdrawn", "release_id": release_id, "reason": reason, "at": at}
-        self._replace(f"{prefix}/{WITHDRAWN}", lambda _: _json(notice))
-        self._append_notice(release, notice)
 
         def point_nowhere(old: bytes | None) -> bytes | None:
             pointer = _parsed(old)
@@ -152,7 +150,10 @@ class Target(ABC):
             kept = {**pointer, **notice, "path": None, "manifest": None}
             return _json(kept)
 
+        # The pointer first: programs follow it, people read the notices.
         self._replace(f"{path_part(release)}/{LATEST}", point_nowhere)
+        self._replace(f"{prefix}/{WITHDRAWN}", lambda _: _json(notice))
+        self._append_notice(release, notice)
 
     def latest(self, release: str) -> dict[str, Any] | None:
         """Return the pointer of a release, or None when nothing has been published.

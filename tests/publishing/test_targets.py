@@ -12,6 +12,8 @@ from include.publishing.folder import FolderTarget
 from include.publishing.s3 import S3Target
 from tests.publishing.readers import visible_releases
 
+MARK = "WITHDRAWN.json"
+
 
 class CrashError(Exception):
     """The process dies here."""
@@ -189,6 +191,62 @@ def test_a_crash_between_any_two_writes_shows_nothing_half_and_a_retry_completes
         assert published.is_latest
         assert list(visible_releases(new_target())) == [package.release_id]
         _empty(new_target())
+
+
+def test_a_crash_while_withdrawing_leaves_no_program_on_the_release_and_a_retry_completes(
+    new_target, package
+):
+    said = (package.release, package.period, package.release_id)
+    new_target().publish(package.path)
+    folder = "/".join(said)
+    for steps in range(20):
+        target = new_target()
+        crash_after(target, steps)
+        try:
+            target.withdraw(*said, reason="Wrong.", at="2026-12-01")
+        except CrashError:
+            target = new_target()
+            told = [
+                target._read(f"{package.release}/notices.json"),
+                target._read(f"{folder}/{MARK}"),
+            ]
+            assert target.latest(package.release)["path"] is None or told == [None, None]
+            new_target().withdraw(*said, reason="Wrong.", at="2026-12-01")
+            finished = False
+        else:
+            finished = True
+        target = new_target()
+        assert json.loads(target._read(f"{folder}/{MARK}"))["reason"] == "Wrong."
+        assert len(json.loads(target._read(f"{package.release}/notices.json"))["notices"]) == 1
+        _empty(new_target())
+        new_target().publish(package.path)
+        if finished:
+            break
+    assert finished and steps > 2
+
+
+def test_a_crash_while_replacing_a_release_is_mended_by_a_retry(new_target, package, make_package):
+    later = make_package(title="Corrected", created="2026-12-02T00:00:00Z")
+    steps, finished = 10, False  # the writes before these are those of any release
+    while not finished:
+        new_target().publish(package.path)
+        target = new_target()
+        crash_after(target, steps)
+        try:
+            target.publish(later.path, supersedes=package.release_id)
+            finished = True
+        except CrashError:
+            seen = set(visible_releases(new_target()))
+            assert seen <= {package.release_id, later.release_id} and package.release_id in seen
+            new_target().publish(later.path, supersedes=package.release_id)
+        target = new_target()
+        assert target.latest(package.release)["release_id"] == later.release_id
+        folder = f"{package.release}/{package.period}/{package.release_id}"
+        assert json.loads(target._read(f"{folder}/SUPERSEDED.json"))["by"] == later.release_id
+        assert len(json.loads(target._read(f"{package.release}/notices.json"))["notices"]) == 1
+        _empty(new_target())
+        steps += 1
+    assert steps > 12
 
 
 def test_two_publishers_at_once_end_with_one_whole_release(new_target, package):
