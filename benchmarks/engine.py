@@ -56,7 +56,7 @@ def load(name: str) -> tuple[dict[str, int], dict[str, np.ndarray]]:
     with (DATA / f"{name}.csv").open() as file:
         reader = csv.reader(file)
         names = next(reader)
-        codes = np.array([[int(cell) for cell in row] for row in reader], dtype=np.uint8).T
+        codes = np.array([[int(cell) for cell in row] for row in reader], dtype=np.uint16).T
     cells = json.loads((DATA / f"{name}-domain.json").read_text())
     domain = {column: int(cells[column]) for column in names}
     return domain, {column: np.ascontiguousarray(codes[i]) for i, column in enumerate(names)}

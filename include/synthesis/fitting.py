@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from include.synthesis.estimation import GraphicalModel, Measurement, ModelSizer, estimate
+from include.synthesis.estimation.model import Potentials
 from include.synthesis.plan import noise_tv
 from include.synthesis.task import Clique
 from include.synthesis.transcript import NoisyMarginal, noisy_total
@@ -134,7 +135,9 @@ class Fitter:
 
         Privacy: post-processing.
         """
-        self.model = self._estimate(self._measurements, effort, self.model)
+        start = None if self.model is None else self.model.potentials
+        self.model = None  # its tables are not needed beside those of the next one
+        self.model = self._estimate(self._measurements, effort, start)
         return self.model
 
     def fit_for_release(self) -> GraphicalModel:
@@ -151,6 +154,7 @@ class Fitter:
 
         Privacy: post-processing.
         """
+        self.model = None
         rows = self._rows()
         noise = [noise_tv(item.sigma, item.values.size, rows) for item in self._measurements]
         swamped = sum(noise) > SWAMPED_TV * len(noise)
@@ -167,7 +171,7 @@ class Fitter:
         return best
 
     def _estimate(
-        self, measurements: list[Measurement], effort: Effort, start: GraphicalModel | None
+        self, measurements: list[Measurement], effort: Effort, start: Potentials | None
     ) -> GraphicalModel:
         return estimate(
             self._domain,

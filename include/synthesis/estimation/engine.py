@@ -19,7 +19,7 @@ from include.synthesis.estimation.measurement import (
     check_measurements,
     estimate_total,
 )
-from include.synthesis.estimation.model import GraphicalModel
+from include.synthesis.estimation.model import GraphicalModel, Potentials
 from include.synthesis.estimation.objective import Objective
 from include.synthesis.estimation.propagation import Propagation
 
@@ -35,7 +35,7 @@ def estimate(
     measurements: Sequence[Measurement],
     *,
     total: float | None = None,
-    warm_start: GraphicalModel | None = None,
+    warm_start: GraphicalModel | Potentials | None = None,
     iterations: int = DEFAULT_ITERATIONS,
     tolerance: float | None = None,
     extra_cliques: Iterable[Clique] = (),
@@ -50,7 +50,7 @@ def estimate(
         domain: column name to number of cells, in column order.
         measurements: noisy marginals; more than one of a clique, and of its parts, is welcome.
         total: rows of the model, or None to estimate them from the measurements.
-        warm_start: an earlier model whose potentials are the starting point, where its cliques
+        warm_start: an earlier model, or its potentials, that the fit starts from where its cliques
             are inside the present ones.
         iterations: at most so many steps, at least 0.
         tolerance: stop when ten steps lower half the chi-square by no more than this; None
@@ -138,9 +138,11 @@ def starting_tables(
     return theta
 
 
-def _tables(domain: Mapping[str, int], model: GraphicalModel) -> list[tuple[Clique, FloatArray]]:
+def _tables(
+    domain: Mapping[str, int], model: GraphicalModel | Potentials
+) -> list[tuple[Clique, FloatArray]]:
     if list(model.domain.items()) != list(domain.items()):
         raise EstimationError("the model to start from is over another domain; fit from scratch")
-    names = model.tree.names
+    names = list(domain)
     # A constant added to a log table changes nothing; without it a long chain cannot drift.
     return [(tuple(names[c] for c in axes), table - table.max()) for axes, table in model.factors]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +13,21 @@ from include.synthesis.estimation.measurement import Clique, FloatArray, check_c
 from include.synthesis.estimation.propagation import Tables
 from include.synthesis.estimation.sampling import Codes, sample_rows
 from include.synthesis.estimation.sizing import BYTES_PER_CELL, BYTES_PER_MB
+
+
+@dataclass(frozen=True, eq=False)
+class Potentials:
+    """What a later fit starts from: small, while a model holds a table per node.
+
+    Args:
+        domain: column name to number of cells, in column order.
+        factors: columns and log table of each maximal measured clique.
+
+    Privacy: post-processing.
+    """
+
+    domain: Mapping[str, int]
+    factors: Sequence[tuple[Columns, FloatArray]]
 
 
 class GraphicalModel:
@@ -50,6 +66,11 @@ class GraphicalModel:
         self.factors = list(factors)
         self._conditionals = conditionals
         self._reader = MarginalReader(tree, conditionals, separators, total)
+
+    @property
+    def potentials(self) -> Potentials:
+        """The starting point for a later fit; it keeps no table of the nodes alive."""
+        return Potentials(self.domain, self.factors)
 
     @property
     def cliques(self) -> tuple[Clique, ...]:

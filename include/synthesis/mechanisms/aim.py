@@ -42,6 +42,9 @@ from include.synthesis.task import Clique, SynthesisTask
 from include.synthesis.transcript import NoisyMarginal, Round
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from include.synthesis.estimation import GraphicalModel
 
 DEFAULT_INTEREST_SHARE = Fraction(1, 2)
@@ -167,8 +170,8 @@ class _AimPolicy(Policy):
         """Take note of an answered round."""
         if turn.purpose == "selected":
             self._anneal()  # an earlier selection that no later `next` has looked at
-            self._before = self._fit()
             self._last = turn.marginals[0].clique
+            self._before = self._fit().marginal(self._last)
             for event in turn.events:  # the journal is right about the scales that were used
                 if isinstance(event, Gaussian):
                     self._sigma = float(event.sigma)
@@ -241,8 +244,10 @@ class _AimPolicy(Policy):
         if self._last is None:
             return
         clique, self._last = self._last, None
-        before, after = self._before.marginal(clique), self._fit().marginal(clique)
-        if float(abs(after - before).sum()) <= noise_l1(self._sigma, self._task.cells(clique)):
+        after = self._fit().marginal(clique)
+        if float(abs(after - self._before).sum()) <= noise_l1(
+            self._sigma, self._task.cells(clique)
+        ):
             self._sigma /= 2
             self._epsilon *= 2
 
@@ -256,7 +261,7 @@ class _AimPolicy(Policy):
         return self._fitter.model
 
     _stale: bool = True
-    _before: GraphicalModel
+    _before: NDArray[np.float64]  # the last selected marginal as it was before its answer
 
 
 def _measure_part(task: SynthesisTask) -> Fraction:
