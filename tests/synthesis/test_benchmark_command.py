@@ -44,6 +44,24 @@ def test_a_release(
     assert all(int(a) < 3 and int(b) < 2 and c == "0" for a, b, c in rows)
 
 
+@pytest.mark.parametrize("mechanism", ["aim", "mwem_pgm", "privbayes"])
+def test_neighbours_of_the_smallest_tables_are_answered_alike(
+    table: list[str], mechanism: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No row, one row, two rows; one column has a single value."""
+    seen = []
+    for rows in ("", "2,1,0\n", "2,1,0\n0,0,0\n"):
+        (tmp_path / "t.csv").write_text('"a,x",b,c\n' + rows)
+        out = tmp_path / "out.csv"
+        arguments = ["--epsilon", "1", "--delta", "1e-9", "--mechanism", mechanism, "--json"]
+        code = main([*table, *arguments, "--rows", "5", "--out", str(out)])
+        facts = json.loads(capsys.readouterr().out)
+        with out.open(newline="") as file:
+            header, *synthetic = csv.reader(file)
+        seen.append((code, header, len(synthetic), facts["epsilon_spent"], facts["warnings"]))
+    assert seen[0] == seen[1] == seen[2] and seen[0][0] == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [

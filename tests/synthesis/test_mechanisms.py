@@ -16,6 +16,7 @@ from include.accounting import ONE, AdaptiveBlock, ExponentialMechanism, Gaussia
 from include.synthesis import (
     MECHANISM_NAMES,
     NoisyMarginal,
+    PlanError,
     SynthesisTask,
     TaskError,
     cost_of,
@@ -174,6 +175,24 @@ def test_interest_queries_of_four_columns(name: str) -> None:
     with table.spending():
         exact = table.counts(tuple(query))
     assert np.abs(model.marginal(query) / model.total - exact / exact.sum()).sum() / 2 < 0.03
+
+
+@pytest.mark.parametrize("name", ["aim", "mwem_pgm"])
+@pytest.mark.parametrize(
+    ("domain", "cells"),
+    [
+        (dict.fromkeys("abcd", 60_000), 60_000**4),  # beyond 2^63: no integer may wrap round
+        (dict.fromkeys("abcd", 200), 200**4),
+    ],
+)
+def test_an_interest_query_over_the_memory_bound_is_refused_with_its_numbers(
+    name: str, domain: dict[str, int], cells: int
+) -> None:
+    task = SynthesisTask.build(domain, interest=[list(domain)])
+    for ask in (lambda: synthesizer(name).plan(task, ONE, 9), lambda: cost_of(task, name, 9)):
+        with pytest.raises(PlanError, match=f"a x b x c x d has {cells} cells") as caught:
+            ask()
+        assert "MB and max_model_mb is 80; use coarser bins" in str(caught.value)
 
 
 def test_aim_without_candidates_measures_its_query() -> None:
