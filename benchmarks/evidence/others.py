@@ -124,6 +124,9 @@ that the guarantee holds.
 {recorded("csa.csv")}"""
 
 
+PARTS = ("fit", "scoring", "filter", "selection", "noise", "counting")
+
+
 def engine_section() -> str:
     """Write the engine's timings."""
     path = stored("engine.json")
@@ -133,8 +136,8 @@ def engine_section() -> str:
     head = (
         "table",
         "rounds",
-        "AIM without noise, CPU s cold / warm",
-        "of which fit, warm",
+        "AIM's rounds, CPU s cold / warm",
+        "of which fit / scoring / filter / selection / noise / counting, warm",
         "peak MB",
         "one round: numpy, CPU s",
         "private-pgm, CPU s first / second",
@@ -148,7 +151,7 @@ def engine_section() -> str:
                 one["table"],
                 one["rounds"],
                 f"{one['cold_cpu_s']['all']} / {one['warm_cpu_s']['all']}",
-                one["warm_cpu_s"]["fit"],
+                " / ".join(str(one["warm_cpu_s"][part]) for part in PARTS),
                 one["peak_mb"],
                 numpy["first_cpu_s"],
                 f"{other['first_cpu_s']} / {other['second_cpu_s']}",
