@@ -6,9 +6,11 @@ person can fill say so.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from include.publishing.facts import NO_STATEMENT, FileFacts, slug, variant
+from include.quality.reading import sentence
 from include.quality.report import ReportInput
 
 
@@ -66,7 +68,7 @@ def deployment(report: ReportInput) -> dict[str, Any]:
             "mechanisms": f"{privacy.mechanism}. Noise: {privacy.noise_source}.",
             "justification": (
                 f"Requested epsilon {report.budget.requested_epsilon}, granted "
-                f"{report.budget.granted_epsilon}. {report.budget.reason}"
+                f"{report.budget.granted_epsilon}. {sentence(report.budget.reason)}"
             ),
         },
         "administrative": {
@@ -195,14 +197,24 @@ def dcat(report: ReportInput, files: dict[str, FileFacts]) -> dict[str, Any]:
         body["dcat:contactPoint"] = {
             "@type": "vcard:Organization",
             "vcard:fn": dataset.publisher or dataset.contact,
-            "vcard:hasURL": dataset.contact,
+            **_reached_by(dataset.contact),
         }
-    licence = dataset.licence_url or dataset.licence
-    if licence:
-        body["dct:license"] = {"@id": licence} if dataset.licence_url else licence
+    if dataset.licence_url:
+        body["dct:license"] = {"@id": dataset.licence_url}
+    elif dataset.licence:
+        body["dct:license"] = {"@type": "dct:LicenseDocument", "dct:title": dataset.licence}
     if dataset.citation:
         body["dct:bibliographicCitation"] = dataset.citation
     return body
+
+
+def _reached_by(contact: str) -> dict[str, Any]:
+    """Say how the contact is reached: an address is a link, anything else a note."""
+    if contact.startswith(("http://", "https://")):
+        return {"vcard:hasURL": {"@id": contact}}
+    if re.fullmatch(r"[^@\s]+@[^@\s]+\.[^@\s]+", contact):
+        return {"vcard:hasEmail": {"@id": f"mailto:{contact}"}}
+    return {"vcard:note": contact}
 
 
 def _distribution(file: FileFacts, title: str, mediatype: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import yaml
 from frictionless import Checklist, Package
 
 from include.publishing.errors import PublishError
+from include.publishing.facts import FileFacts
 from include.publishing.package import (
     PackageInput,
     build_package,
@@ -23,6 +24,7 @@ from include.publishing.package import (
     path_part,
     release_id,
 )
+from include.publishing.registry import dcat
 from include.publishing.tables import missing_token, typed_frame
 from include.quality.facts import ColumnFacts, PrivacyFacts
 from tests.publishing.conftest import LINEAGE, decoded
@@ -192,6 +194,23 @@ def test_a_licence_is_a_name_or_an_address_and_a_sentence_a_title(licence, url, 
     facts = replace(facts, dataset=replace(facts.dataset, licence=licence, licence_url=url))
     built = build_package(tmp_path / "p", PackageInput(facts, decoded(facts), LINEAGE))
     assert manifest(built).get("licenses") == (None if stated is None else [stated])
+
+
+@pytest.mark.parametrize(
+    ("contact", "told"),
+    [
+        ("https://example.org/ask", {"vcard:hasURL": {"@id": "https://example.org/ask"}}),
+        ("data@example.org", {"vcard:hasEmail": {"@id": "mailto:data@example.org"}}),
+        ("the third door on the left", {"vcard:note": "the third door on the left"}),
+    ],
+)
+def test_dcat_links_what_is_an_address_and_nothing_else(contact, told):
+    files = {name: FileFacts(name, 1, "0" * 64) for name in ("data.csv", "data.parquet")}
+    facts = report()
+    known = replace(facts.dataset, contact=contact, licence="As agreed", licence_url="")
+    body = dcat(replace(facts, dataset=known), files)
+    assert told.items() <= body["dcat:contactPoint"].items()
+    assert body["dct:license"] == {"@type": "dct:LicenseDocument", "dct:title": "As agreed"}
 
 
 def test_dcat_points_at_the_files(package):
