@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 
 from include.stages.budget_eval import budget_eval
 from include.stages.forecast import forecast, forecast_files
@@ -68,8 +69,13 @@ def test_a_broken_file_is_named_and_stops_no_other(place):
 
 
 def test_a_release_that_no_plan_fits_is_named_and_stops_no_other(place):
-    schedule(place, "schedule: '@yearly'", name="huge")
-    path = place.settings.config_dir / "releases" / "huge.yaml"
-    path.write_text(path.read_text().replace("rounds: 1", "rounds: 1, max_model_mb: 0.00001"))
-    [huge, wards] = forecast_files(place.settings, place.reader, TODAY)
-    assert huge.words.startswith("huge: left out of the forecast: ") and wards.runs == 3
+    run = run_of(place, "wards")
+    options = {"rounds": 1, "max_model_mb": 0.00001}
+    huge = replace(
+        run, release=run.release.model_copy(update={"release": "huge", "options": options})
+    )
+    first, wards = forecast([huge, run], place.reader, TODAY)
+    assert (
+        first.words.startswith("huge: left out of the forecast: ") and "max_model_mb" in first.fault
+    )
+    assert wards.runs == 3
