@@ -11,6 +11,7 @@ interest queries, AIM at epsilon 1 and delta 1e-9; the largest of the seeds is k
 from __future__ import annotations
 
 import argparse
+import csv
 import itertools
 import json
 import os
@@ -86,6 +87,20 @@ def measure(name: str, seeds: int) -> list[dict[str, Any]]:
         print(",".join(map(str, row.values())), flush=True)
         rows.append(row)
     return rows
+
+
+def page() -> str:
+    """Write the stored figures as the table of docs/mechanisms.md."""
+    lines = [
+        "| AIM on | interest queries | CPU s cold | CPU s warm | peak |",
+        "|---|---|---|---|---|",
+    ]
+    with RESULT.open(newline="") as file:
+        for row in sorted(csv.DictReader(file), key=lambda row: row["table"], reverse=True):
+            name = {"nltcs": "NLTCS", "adult": "Adult"}.get(row["table"], row["table"])
+            figures = f"{row['cold_cpu_s']} | {row['warm_cpu_s']} | {row['peak_mb']} MB"
+            lines.append(f"| {name} | {row['queries']} | {figures} |")
+    return "\n".join(lines)
 
 
 def main() -> int:

@@ -10,6 +10,7 @@ its standard error, at epsilon 1 and delta 1e-9 with ten random pairs; the noise
 from __future__ import annotations
 
 import argparse
+import csv
 import itertools
 import random  # noqa: TID251 - draws queries, no noise
 import sys
@@ -27,6 +28,7 @@ from include.synthesis import SynthesisTask
 DELTA_EXPONENT, QUERIES = 9, 10
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
 RESULT = ROOT / "benchmarks" / "results" / "shares.csv"
+LABELS = {"nltcs": "NLTCS", "titanic": "Titanic", "adult": "Adult"}
 COLUMNS = ("table", "share", "seeds", "interest_tv", "interest_se", "workload_tv", "workload_se")
 
 
@@ -62,6 +64,24 @@ def measure(folder: Path, name: str, seeds: int, shares: list[float]) -> list[di
         rows.append(dict(zip(COLUMNS, line, strict=True)))
         print(",".join(map(str, line)), flush=True)
     return rows
+
+
+def page() -> str:
+    """Write the stored figures as the table of docs/mechanisms.md."""
+    with RESULT.open(newline="") as file:
+        stored = list(csv.DictReader(file))
+    lines = ["| table, seeds | share | interest queries | all pairs |", "|---|---|---|---|"]
+    for name in dict.fromkeys(row["table"] for row in stored):
+        for row in (row for row in stored if row["table"] == name):
+            none = float(row["share"]) == 0
+            first = f"{LABELS.get(name, name)}, {row['seeds']}" if none else ""
+            share = "no queries" if none else row["share"]
+            queries, pairs = (
+                f"{float(row[f'{kind}_tv']):.4f} ± {float(row[f'{kind}_se']):.4f}"
+                for kind in ("interest", "workload")
+            )
+            lines.append(f"| {first} | {share} | {queries} | {pairs} |")
+    return "\n".join(lines)
 
 
 def main() -> int:
