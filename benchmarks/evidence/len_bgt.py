@@ -71,12 +71,14 @@ def _line(name: str, mechanism: str, epsilon: str, length: int, varied: str) -> 
     cell = (name, mechanism, epsilon, length)
     plain, custom = interest(*cell)
     both = workload(*cell)
+    refused = refusals(*cell)
+    named = "refused" if refused and not custom else said(mean(custom))
     return [
         name,
         LABEL[mechanism],
         varied,
         said(mean(plain)),
-        said(mean(custom)),
+        named,
         said_change(change(custom, plain)),
         *(said(mean(one)) for one in both),
         said_change(change(both[1], both[0])),
@@ -86,6 +88,26 @@ def _line(name: str, mechanism: str, epsilon: str, length: int, varied: str) -> 
         ),
         str(len(plain)),
     ]
+
+
+def refusals(name: str, mechanism: str, epsilon: str, length: int) -> list[Row]:
+    """Return the seeds whose queries the planner refused, before anything would be spent."""
+    return [row for row in rows_of(name, mechanism, epsilon, length) if row["note"]]
+
+
+def _refused(epsilons: tuple[str, ...]) -> str:
+    """Name the refusals with one of their reasons."""
+    lines = []
+    for cell in configurations(epsilons):
+        found = refusals(*cell)
+        if found:
+            seeds = ", ".join(row["seed"] for row in found)
+            where = f"{cell[0]}, {LABEL[cell[1]]}, epsilon {cell[2]}, L = {cell[3]}"
+            lines.append(f"- {where}, seed {seeds}: {found[-1]['note']}")
+    if not lines:
+        return ""
+    told = "\n".join(lines)
+    return f"Refused by the planner, before anything would be spent:\n\n{told}\n\n"
 
 
 def configurations(epsilons: tuple[str, ...]) -> Iterator[tuple[str, str, str, int]]:
@@ -110,7 +132,7 @@ mechanism without queries, judged on the same pairs.
 
 {with_results(HEAD, rows, 3)}
 
-{_from("len")}"""
+{_refused(("1",))}{_from("len")}"""
 
 
 def bgt_section() -> str:
@@ -124,7 +146,7 @@ def bgt_section() -> str:
 
 {with_results(HEAD, rows, 3)}
 
-{_from("bgt")}"""
+{_refused(tuple(one for one in EPSILONS if one != "1"))}{_from("bgt")}"""
 
 
 def _from(part: str) -> str:

@@ -11,6 +11,7 @@ from benchmarks.machine import stamp
 from benchmarks.paper.research import DELTA_EXPONENT, Table, table
 from benchmarks.runs import run_release
 from include.accounting import format_amount, parse_amount
+from include.synthesis.plan import PlanError
 
 TABLES = ("titanic", "nltcs", "adult", "salary")
 MECHANISMS = ("mwem_pgm", "aim")
@@ -25,7 +26,7 @@ ERRORS = tuple(
     for of in ("model", "rows")
     for what in ("workload", *(f"interest{length}" for length in LENGTHS))
 )
-FIELDS = (*KEY, *ERRORS, "rho", "rounds", "cpu_s", "date", "versions", "machine")
+FIELDS = (*KEY, *ERRORS, "rho", "rounds", "cpu_s", "note", "date", "versions", "machine")
 
 
 @dataclass(frozen=True)
@@ -68,21 +69,29 @@ def cells(names: list[str], seeds: int, *, quick: bool, more: bool = False) -> I
 
 
 def run_cell(cell: Cell, folder: Path) -> dict[str, Any]:
-    """Make the release and measure its error against the public table."""
+    """Make the release and measure its error against the public table.
+
+    A release that the planner refuses, before anything would be spent, is a finished cell without
+    figures; its note tells why.
+    """
+    named = dict(zip(KEY, cell.key, strict=True)) | stamp()
+    try:
+        return named | _released(cell, folder)
+    except PlanError as refusal:
+        return named | {"note": str(refusal)}
+
+
+def _released(cell: Cell, folder: Path) -> dict[str, Any]:
     data = table(folder, cell.table)
     queries = data.queries(cell.seed, cell.length)
     epsilon = parse_amount(cell.epsilon, name="epsilon")
     run = run_release(cell.mechanism, data.codes, data.task(queries), epsilon, DELTA_EXPONENT)
-    return (
-        dict(zip(KEY, cell.key, strict=True))
-        | {name: f"{value:.6f}" for name, value in errors(data, run, cell.seed).items()}
-        | {
-            "rho": format_amount(run.plan.cost.rho_pico),
-            "rounds": len(run.transcript.rounds),
-            "cpu_s": f"{run.cpu_total_s:.2f}",
-        }
-        | stamp()
-    )
+    return {name: f"{value:.6f}" for name, value in errors(data, run, cell.seed).items()} | {
+        "rho": format_amount(run.plan.cost.rho_pico),
+        "rounds": len(run.transcript.rounds),
+        "cpu_s": f"{run.cpu_total_s:.2f}",
+        "note": "",
+    }
 
 
 def errors(data: Table, run: Any, seed: int) -> dict[str, float]:

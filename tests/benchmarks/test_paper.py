@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -80,6 +81,19 @@ def test_a_release_is_judged_on_all_lengths_and_within_its_budget(research: Path
     assert float(row["rho"]) <= 0.014974  # of epsilon 1 at delta 1e-9
     assert all(0 <= float(row[name]) <= 1 for name in single.ERRORS)
     assert not {os.uname().nodename} & set(row["machine"].split())
+
+
+def test_a_refused_release_is_a_finished_cell(
+    research: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "titanic.csv").write_bytes((research / "titanic.csv").read_bytes())
+    (tmp_path / "titanic-domain.json").write_text(json.dumps(dict.fromkeys("abcd", 600)))
+    data = Table(tmp_path, "titanic")
+    monkeypatch.setattr(single, "table", lambda *_: data)
+    monkeypatch.setattr(data, "task", lambda queries: Table.task(data, queries, max_model_mb=1))
+    row = single.run_cell(single.Cell("titanic", "mwem_pgm", "1", 5, 0), tmp_path)
+    assert "max_model_mb is 1" in row["note"]
+    assert not set(single.ERRORS) & set(row)
 
 
 def test_the_additive_pool_is_empty_after_as_many_releases_as_rounds(research: Path) -> None:
