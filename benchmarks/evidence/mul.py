@@ -198,8 +198,8 @@ Four users, each with a pool of epsilon 10 and five queries of their own, ask in
 holds epsilon 10 for all of them together. The requests go through the stages of the product to a
 ledger on SQLite. An additive pool (`epsilon`) of 10 is empty after as many releases as there are
 rounds; these were all made. Of the zCDP pool only the decisions were taken: a release does not
-depend on its pool's currency, and no decision depends on the rows. Whatever the table or mechanism,
-the answers are those of this table:
+depend on its pool's currency, and no decision depends on the rows. The answers over all tables and
+mechanisms that were run (a span where they differ):
 
 {answers_table()}
 
