@@ -7,7 +7,6 @@ anew each time, and asking the server one by one, would make everybody wait ten 
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -20,12 +19,11 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.pool import PoolProxiedConnection
 from sqlalchemy.sql import ClauseElement
 
-from include.budget.store.engine import BUSY_SECONDS, Collision
+from include.budget.store.engine import Collision
 from include.budget.store.tables import HEAD
 from include.budget.store.wire import Statement, Wire
 
 Row = dict[str, Any]
-_TURN_SECONDS = 0.0005  # about as long as a writer takes
 _LAST = select(HEAD.c.seq).scalar_subquery()
 _BY_POSITION: Mapping[str, Dialect] = {
     "sqlite": sqlite.dialect(),
@@ -168,24 +166,10 @@ class OnSqlite:
 
     def _execute(self, call: Call) -> sqlite3.Cursor:
         if not self._begun:
-            self._begin()
+            self._driver.execute("BEGIN IMMEDIATE")
             self._begun = True
         text, values = call.statement.for_driver(self._dialect, call.given)
         return self._driver.execute(text, values)
-
-    def _begin(self) -> None:
-        """Wait for the turn in short steps: SQLite's own waiting grows, and starves who waits."""
-        until = time.monotonic() + BUSY_SECONDS
-        self._driver.execute("PRAGMA busy_timeout = 0")
-        while True:
-            try:
-                self._driver.execute("BEGIN IMMEDIATE")
-                break
-            except sqlite3.OperationalError as fault:
-                if fault.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
-                    raise
-            time.sleep(_TURN_SECONDS)
-        self._driver.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
 
 
 class OnPostgres:
