@@ -6,7 +6,7 @@
 It walks the hash chain, replays every balance and state from the journal alone, compares them with
 the figures the export claims, checks each signed checkpoint with the public keys you give (get them
 from the publisher by another way), and checks that the entry a published manifest names is in the
-export. It prints the first thing that is wrong and exits with 1; a file it cannot read is 2.
+export, and that its charge was published under this very manifest. It prints the first thing that is wrong and exits with 1; a file it cannot read is 2.
 """
 
 from __future__ import annotations
@@ -131,14 +131,18 @@ class Journal:
         self.hash = hashlib.sha256(f"{JOURNAL}\n{header['ledger_id']}".encode()).hexdigest()
         self.wanted, self.hashes = wanted, {0: self.hash}
         self.charges: dict[str, dict[str, Any]] = {}
+        self.snapshots: dict[str, dict[str, Any]] = {}
         self.pools: dict[str, dict[str, Any]] = {}
         self.claims: dict[str, int] = {}
         self.accounts: dict[str, dict[str, int]] = {}
         self.transcripts: dict[int, str] = {}
+        self.sealed: dict[int, str] = {}
         # What every pool had spent right after the reconciliation that gave up an entry.
         self.lost: dict[tuple[int, str], dict[str, int]] = {}
         self.reconciled: dict[str, int] = defaultdict(int)
         self.claimed: list[dict[str, Any]] = []
+        self.tables: dict[str, str] = {}  # the digest of the one table of a charge
+        self.approved: set[str] = set()
 
     def entry(self, row: dict[str, Any]) -> None:
         """Replay one entry."""
@@ -160,6 +164,8 @@ class Journal:
         for change in body["changes"]:
             self._change(body, change)
         self._caps({pool for pool, _, _ in body["postings"]})
+        if body["kind"] in ("table", "approve", "begin_publishing"):
+            self._statement(body["kind"], body)
         if body["kind"] == "reconcile":
             for pool, account, amount in body["postings"]:
                 self.reconciled[pool] += amount if account == "spent" else 0
@@ -187,6 +193,8 @@ class Journal:
         key, values, was = change["key"], change["values"], change.get("was")
         if change["table"] == "claim":
             self.claims[key] = values["at_most"]
+        if change["table"] == "snapshot":
+            self.snapshots[change["key"]] = change["values"]
         if change["table"] not in ("charge", "pool"):
             return
         rows = self.charges if change["table"] == "charge" else self.pools
@@ -219,6 +227,31 @@ class Journal:
                 raise Bad(f"entry {self.seq}: posts other amounts than {key} says")
         if kind == "seal":
             self.transcripts[self.seq] = new["transcript_digest"]
+            self.sealed[self.seq] = key
+        if kind == "reserve" and new["snapshot_id"] is not None:
+            held = self.snapshots.get(new["snapshot_id"], {"dataset": None})
+            if any(held.get(name, new[name]) != new[name] for name in ("dataset", "partition")):
+                raise Bad(f"entry {self.seq}: {key} measures rows of another dataset or partition")
+
+    def _statement(self, kind: str, body: dict[str, Any]) -> None:
+        key, facts = body["charge_id"], body["facts"]
+        charge = self.charges[key]
+        if kind == "begin_publishing":
+            asked = json.loads(charge["parameters"]).get("approval") == "required"
+            if asked and key not in self.approved:
+                raise Bad(f"entry {self.seq}: publishes {key} without the approval it asked for")
+            return
+        if charge["state"] not in ("sealed", "publishing"):
+            raise Bad(f"entry {self.seq}: states what is published of {key}, {charge['state']}")
+        if kind == "table":
+            if self.tables.setdefault(key, facts["digest"]) != facts["digest"]:
+                raise Bad(f"entry {self.seq}: names a second table of {key}")
+            return
+        self.approved.add(key)
+        if body["actor"] == charge["actor"]:
+            raise Bad(f"entry {self.seq}: lets {body['actor']} approve what they asked for")
+        if facts["table"] != self.tables.get(key):
+            raise Bad(f"entry {self.seq}: approves another table of {key} than the journal names")
 
     def _caps(self, touched: set[str]) -> None:
         for pool in touched:
@@ -284,6 +317,15 @@ class Journal:
         """Check that an entry seen outside is in the journal."""
         if self.hashes.get(seq) != hashed and (seq, hashed) not in self.lost:
             raise Bad(f"entry {seq}: missing or changed although {source} has seen it")
+
+    def published(self, seq: int, path: Path) -> None:
+        """Check that the charge an entry seals was published under this manifest, if it was."""
+        told = self.charges.get(self.sealed.get(seq, ""), {}).get("manifest_digest")
+        if told not in (None, hashlib.sha256(path.read_bytes()).hexdigest()):
+            raise Bad(
+                f"entry {seq}: its charge was published under another manifest than {path.name}: "
+                "the manifest was changed"
+            )
 
     def charged(self, body: dict[str, Any], source: str) -> None:
         """Check that a lost checkpoint's reconciliation charged all that it had seen used."""
@@ -369,6 +411,7 @@ def verify(
         journal.anchored(seq, lineage["entry_hash"], f"the manifest {path.name}")
         if journal.transcripts.get(seq) != lineage["transcript_digest"]:
             raise Bad(f"entry {seq}: seals no such transcript as the manifest {path.name} names")
+        journal.published(seq, path)
     known = sum(map(bool, signed))
     verdict = "nothing is wrong"
     loud = ""

@@ -138,6 +138,7 @@ def register_snapshot(
     mac: str,
     locator: str,
     actor: str,
+    partition: str | None = None,
 ) -> str:
     """Record a snapshot of the protected data, or recognise a known one.
 
@@ -149,6 +150,7 @@ def register_snapshot(
         mac: Keyed MAC of the content; stays in this table, is never journalled or exported.
         locator: Where it lies; likewise.
         actor: Who took it.
+        partition: The partition it holds, as charges name it (`partition_name`); None for all rows.
 
     Returns:
         The id of the snapshot: the known one when the content is known.
@@ -167,12 +169,13 @@ def register_snapshot(
         Draft(
             kind="register_snapshot",
             actor=require_text(actor, name="actor"),
-            words=f"Snapshot {snapshot_id} of dataset {dataset} taken and committed to.",
+            words=f"Snapshot {snapshot_id} of dataset {dataset}"
+            f"{f', partition {partition},' if partition else ''} taken and committed to.",
             changes=[
                 Change(
                     "snapshot",
                     snapshot_id,
-                    {"dataset": dataset, "commitment": commitment},
+                    {"dataset": dataset, "partition": partition, "commitment": commitment},
                     aside={"mac": mac, "locator": locator},
                 )
             ],

@@ -20,6 +20,7 @@ from include.budget import (
     registration,
     releasing,
     reservation,
+    statements,
 )
 from include.budget.errors import (
     InvalidRequest,
@@ -152,6 +153,7 @@ class Ledger:
         mac: str,
         locator: str,
         actor: str,
+        partition: str | None = None,
     ) -> str:
         """Record a snapshot, or return the id of the known one; see `registration`."""
         return self._write(
@@ -163,6 +165,7 @@ class Ledger:
                 mac=mac,
                 locator=locator,
                 actor=actor,
+                partition=partition,
             )
         )
 
@@ -323,6 +326,18 @@ class Ledger:
         """Keep a sealed release back; see `releasing.withhold`."""
         return self._write(lambda tx: releasing.withhold(tx, charge_id, reason, actor=actor))
 
+    def state_table(
+        self, charge_id: str, digest: str, *, beside: Mapping[str, str]
+    ) -> dict[str, Any]:
+        """Name the one table made of a sealed transcript; see `statements.state_table`."""
+        return self._stated(lambda tx: statements.state_table(tx, charge_id, digest, beside=beside))
+
+    def state_approval(self, charge_id: str, *, by: str, table: str, report: str) -> dict[str, Any]:
+        """Record a second person's approval; see `statements.state_approval`."""
+        return self._stated(
+            lambda tx: statements.state_approval(tx, charge_id, by=by, table=table, report=report)
+        )
+
     def begin_publishing(self, charge_id: str, *, fence: int | None = None) -> Charge:
         """Pass the point after which a manifest may be visible; see `releasing`."""
         return self._guarded(lambda tx: releasing.begin_publishing(tx, charge_id, fence=fence))
@@ -384,13 +399,17 @@ class Ledger:
 
     def _guarded(self, take: Callable[[Transaction], T]) -> T:
         """Write on a ledger that holds all that was seen outside, or not at all."""
-
-        def checked(tx: Transaction) -> T:
-            self.guard(tx)
-            return take(tx)
-
         with self._freezing():
-            return self._step(checked)
+            return self._step(lambda tx: self._checked(tx, take))
+
+    def _stated(self, take: Callable[[Transaction], T]) -> T:
+        """The same under locks: an entry that changes no row is no compare-and-set by itself."""
+        with self._freezing():
+            return self._write(lambda tx: self._checked(tx, take))
+
+    def _checked(self, tx: Transaction, take: Callable[[Transaction], T]) -> T:
+        self.guard(tx)
+        return take(tx)
 
     @contextmanager
     def _freezing(self) -> Iterator[None]:

@@ -17,6 +17,7 @@ from include.budget import states
 from include.budget.costing import recost, require_within
 from include.budget.journal import ACCOUNTS, HELD, ISSUED, SPENT, entry_hash, genesis
 from include.budget.partitions import claim_id
+from include.budget.statements import APPROVE, asks_approval
 
 MOST_PROBLEMS = 100
 """Findings kept; after so many a journal is beyond doubt."""
@@ -67,6 +68,8 @@ class Replay:
         self.lost: dict[tuple[int, str], Mapping[str, int]] = {}
         self.reconciled: dict[str, int] = defaultdict(int)
         self.spent_rounds: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+        self.stated: dict[str, str] = {}  # the digest of the one table of a charge
+        self.approved: set[str] = set()
 
     def feed(self, row: Mapping[str, Any]) -> None:
         """Replay one stored entry: seq, kind, charge_id, prev_hash, hash, body."""
@@ -220,6 +223,10 @@ class Replay:
             for pool_id, account, amount in body["postings"]
             if account == (SPENT if kind == "open" else HELD) and amount > 0
         }
+        if kind == "reserve" and new["snapshot_id"] is not None:
+            held = self.tables["snapshot"].get(new["snapshot_id"], {"dataset": None})
+            if any(held.get(name, new[name]) != new[name] for name in ("dataset", "partition")):
+                self._report(f"lets charge {key} measure rows of another dataset or partition")
         if kind in ("reserve", "open"):
             told = {pool: amount for pool, amount in json.loads(new["amounts"]).items() if amount}
             if moved != told:
@@ -259,8 +266,30 @@ class Replay:
                 require_within(recost(self.spent_rounds[key]), cost, "its rounds")
             except Exception:
                 self._report(f"the rounds of charge {key} cost more than its plan")
+        if kind in ("table", APPROVE, "begin_publishing"):
+            self._statement(kind, body)
         if self.tables["claim"] and body["postings"]:
             self._check_partitions({pool_id for pool_id, _, _ in body["postings"]})
+
+    def _statement(self, kind: str, body: Mapping[str, Any]) -> None:
+        """Check what is said of a release; a charge that does not exist is malformed."""
+        key, facts = body["charge_id"], body["facts"]
+        charge = self.tables["charge"][key]
+        if kind == "begin_publishing":
+            if asks_approval(json.loads(charge["parameters"])) and key not in self.approved:
+                self._report(f"begins publishing charge {key} without the approval it asked for")
+            return
+        if charge["state"] not in (states.SEALED, states.PUBLISHING):
+            self._report(f"states what is published of charge {key}, which is {charge['state']}")
+        if kind == "table":
+            if self.stated.setdefault(key, facts["digest"]) != facts["digest"]:
+                self._report(f"names a second table of charge {key}")
+            return
+        self.approved.add(key)
+        if body["actor"] == charge["actor"]:
+            self._report(f"lets {body['actor']} approve charge {key}, which they asked for")
+        if facts["table"] != self.stated.get(key):
+            self._report(f"approves another table of charge {key} than the journal names")
 
     def _check_partitions(self, touched: set[str]) -> None:
         pools = self.tables["pool"]

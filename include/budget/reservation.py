@@ -20,6 +20,7 @@ from include.budget.costing import require_claim
 from include.budget.errors import (
     DeltaMismatch,
     IdempotencyConflict,
+    InvalidRequest,
     LedgerUnavailable,
     PeriodTaken,
     PoolFrozen,
@@ -130,6 +131,7 @@ def _answer(tx: Transaction, request: Request, price: Price, lifetime: timedelta
     if earlier is not None:
         return earlier
     _check(request, pools)
+    _require_snapshot(tx, request)
     try:
         decision = _decide(request, pools, at_most, price)
     except KeyError:
@@ -180,6 +182,26 @@ def _check(request: Request, pools: Sequence[PoolRow]) -> None:
             f"the request names delta {format_delta(request.delta_exponent or 0)}, the pools of "
             f"dataset {request.dataset} count at delta {format_delta(delta)}: leave it out."
         )
+
+
+def _require_snapshot(tx: Transaction, request: Request) -> None:
+    """Let nobody pay from one pool and measure another's people."""
+    if request.snapshot_id is None:
+        return
+    found = tx.row("snapshot", request.snapshot_id)
+    if found is None:
+        raise UnknownName(f"snapshot {request.snapshot_id} is not in the ledger: load it first.")
+    if (found["dataset"], found["partition"]) != (request.dataset, request.partition):
+        raise InvalidRequest(
+            f"snapshot {request.snapshot_id} holds "
+            f"{_rows_in_words(found['dataset'], found['partition'])}, the request is for "
+            f"{_rows_in_words(request.dataset, request.partition)}: its declarations were changed "
+            "after it was loaded; trigger a new run."
+        )
+
+
+def _rows_in_words(dataset: str, partition: str | None) -> str:
+    return f"dataset {dataset}" + (f", partition {partition}" if partition else "")
 
 
 def _decide(

@@ -39,7 +39,8 @@ def create_roles(engine: Engine, *, own: bool = False) -> tuple[str, ...]:
     if engine.dialect.name != "postgresql":
         return ()
     run_script(engine, _SQL / "roles_postgresql.sql")
-    run_script(engine, _SQL / "0003_grants_postgresql.sql")
+    for grants in sorted(_SQL.glob("*_grants_postgresql.sql")):
+        run_script(engine, grants)
     if own:
         run_script(engine, _SQL / "own_postgresql.sql")
     return ROLES

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from include.stages.beforehand import require_destination
 from include.stages.run import ReleaseRun, Workplace, authorise_once, earlier_charge
 from include.stages.store import snapshot_store
+from include.stages.task import partition_of
 
 if TYPE_CHECKING:
     from include.connections import S3Parameters, SqlParameters
@@ -34,6 +36,7 @@ def load(
 
     Raises:
         NotAllowed: the actor may not ask for this requester.
+        ConfigError: it would be published where readers must not look.
         CuSynError: the source is missing or unreadable.
 
     Privacy: reads raw data inside the protected store; only the id leaves it.
@@ -42,6 +45,7 @@ def load(
     from include.data.partition import Partition
 
     authorise_once(run, place)
+    require_destination(run.release, place.settings)
     charge = earlier_charge(run, place)
     if charge is not None and charge.snapshot_id is not None:
         return charge.snapshot_id
@@ -64,4 +68,5 @@ def load(
         mac=snapshot.mac,
         locator=f"{snapshot.path.parent.name}/{snapshot.path.name}",
         actor=run.actor,
+        partition=partition_of(run),
     )

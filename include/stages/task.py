@@ -102,11 +102,15 @@ def budget_request(run: ReleaseRun, snapshot_id: str | None) -> Request:
         map_index=str(run.map_index),
         snapshot_id=snapshot_id,
         delta_exponent=release.delta_exponent,
-        partition=_partition(run),
+        partition=partition_of(run),
     )
 
 
-def _partition(run: ReleaseRun) -> str | None:
+def partition_of(run: ReleaseRun) -> str | None:
+    """Name the partition a release is confined to, as charges and snapshots name it.
+
+    Privacy: ledger only.
+    """
     from include.budget.partitions import partition_name
 
     chosen = run.release.partition
@@ -117,14 +121,21 @@ def _public_parameters(run: ReleaseRun) -> dict[str, Any]:
     """What, besides the amounts, makes two requests the same question."""
     task = synthesis_task(run).to_dict()
     task.pop("expected_rows")  # a guess for predictions; editing it changes no release
+    return {"task": task, "approval": run.release.approval, **stated_parameters(run)}
+
+
+def stated_parameters(run: ReleaseRun) -> dict[str, Any]:
+    """Return what the table and the claim still take from the files after the seal.
+
+    Privacy: ledger only.
+    """
     release = run.release
     return {
-        "task": task,
         "schema": schema_of(run).digest,
         "partition": release.partition.model_dump() if release.partition else None,
         "rows": release.rows,
         "strict": run.dataset.strict,
-        "approval": release.approval,
+        "what": run.dataset.privacy_unit.what,
         "unit": {
             name: [binding.id_text, binding.max_rows]
             for name, binding in run.dataset.bindings.items()

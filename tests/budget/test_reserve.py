@@ -198,3 +198,45 @@ def test_the_planner_is_never_called_inside_a_transaction(world: World) -> None:
     charge = world.reserve(requester="small", planner=planner)
     assert charge.negotiated and charge.binding == "user_pool:small"
     assert len(calls) > 20
+
+
+def _snapshot(world: World, name: str, dataset: str = "survey", **partition: str) -> None:
+    world.ledger.register_snapshot(
+        name,
+        dataset=dataset,
+        commitment="cc" * 32,
+        mac=name,
+        locator="l",
+        actor="admin",
+        **partition,
+    )
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "told"),
+    [("others", "holds dataset twin"), ("part", "partition year=2020"), ("none", "load it first")],
+)
+def test_nobody_pays_from_one_pool_and_measures_anothers_rows(
+    world: World, snapshot: str, told: str
+) -> None:
+    world.dataset("twin", "people")
+    _snapshot(world, "others", "twin")
+    _snapshot(world, "part", partition="year=2020")
+    before = world.figures()
+    with pytest.raises((InvalidRequest, UnknownName), match=told):
+        world.reserve(snapshot_id=snapshot)
+    with pytest.raises(InvalidRequest, match="year=2021"):
+        world.reserve(snapshot_id="part", partition="year=2021")
+    assert world.figures() == before
+    assert world.reserve(snapshot_id="part", partition="year=2020").granted_pico == pico("1")
+    world.sound()
+
+
+def test_a_journal_that_measures_anothers_rows_is_found(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.dataset("twin", "people")
+    _snapshot(world, "others", "twin")
+    monkeypatch.setattr("include.budget.reservation._require_snapshot", lambda tx, request: None)
+    world.reserve(snapshot_id="others")
+    assert "another dataset or partition" in str(world.verify().problems[0])

@@ -70,6 +70,7 @@ SNAPSHOT = _table(
     # The two below recognise and find protected content: they are never journalled or exported.
     Column("mac", Text, nullable=False),
     Column("locator", Text, nullable=False),
+    Column("partition", Text),  # as a charge names it; None for all rows
     UniqueConstraint("dataset", "mac", name="dp_snapshot_content"),
 )
 
