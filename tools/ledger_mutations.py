@@ -186,6 +186,14 @@ MUTATIONS = [
         "test_life",
     ),
     code(
+        "I5",
+        "who pays is whose rows are measured",
+        "reservation.py",
+        "    _require_snapshot(tx, request)\n",
+        "",
+        "test_reserve",
+    ),
+    code(
         "I6",
         "a plan keeps its (epsilon, delta)",
         "costing.py",
