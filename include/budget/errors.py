@@ -127,3 +127,10 @@ class DigestMismatch(LedgerError):
 
     Privacy: ledger only.
     """
+
+
+class NotApproved(LedgerError):
+    """The release needs a second person's approval and does not have it.
+
+    Privacy: ledger only.
+    """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from include.budget import states
+from include.budget import statements, states
 from include.budget.errors import DigestMismatch, StaleFence, UnknownName
 from include.budget.journal import AVAILABLE, HELD, Change, Draft, move
 from include.budget.models import LONGEST_REASON, Charge, require_text
@@ -101,6 +101,7 @@ def begin_publishing(tx: Transaction, charge_id: str, *, fence: int | None = Non
     Raises:
         WrongState: It is not sealed.
         StaleFence: The caller's fence is older.
+        NotApproved: It was asked for with an approval, and none is recorded.
 
     Privacy: ledger only.
     """
@@ -109,6 +110,7 @@ def begin_publishing(tx: Transaction, charge_id: str, *, fence: int | None = Non
     if charge.state in (states.PUBLISHING, states.PUBLISHED):
         return replace(charge, replayed=True)
     states.require("begin_publishing", charge_id, charge.state)
+    statements.require_approval(tx, charge)
     tx.append(
         Draft(
             kind="begin_publishing",

@@ -1,0 +1,187 @@
+"""What the journal says of a release: its one table, its approval; on both databases."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import URL
+
+from include.budget.audit import audit_release
+from include.budget.errors import (
+    DigestMismatch,
+    InvalidRequest,
+    LedgerRewound,
+    NotApproved,
+    WrongState,
+)
+from include.budget.export import export
+from include.budget.journal import Draft
+from include.budget.ledger import Ledger
+from include.budget.models import Charge
+from include.budget.store.transaction import Transaction
+from tests.budget.test_race import _at_once
+from tests.budget.world import World
+from tools import verify_export
+
+TABLE, OTHER, REPORT = "1a" * 32, "2b" * 32, "3c" * 32
+BESIDE = {"synthetic.npy": "4d" * 32}
+ASKED = {"approval": "required"}
+
+
+def _stated(world: World, name: str = "1", **fields: Any) -> Charge:
+    charge = world.sealed(name, "0.5", **fields)
+    world.ledger.state_table(charge.charge_id, TABLE, beside=BESIDE)
+    return charge
+
+
+def _approve(world: World, charge: Charge, by: str = "berta", table: str = TABLE) -> None:
+    world.ledger.state_approval(charge.charge_id, by=by, table=table, report=REPORT)
+
+
+def _kinds(world: World, charge: Charge) -> list[str]:
+    return [entry.kind for entry in world.reader.entries(charge.charge_id)]
+
+
+def test_a_table_is_named_once_and_another_is_refused(world: World) -> None:
+    charge, figures = _stated(world), world.figures()
+    again = world.ledger.state_table(charge.charge_id, TABLE, beside=BESIDE)
+    assert again == {"digest": TABLE, "beside": BESIDE}
+    for other, beside in ((OTHER, BESIDE), (TABLE, {"synthetic.npy": OTHER})):
+        with pytest.raises(DigestMismatch, match="one table is published for ever"):
+            world.ledger.state_table(charge.charge_id, other, beside=beside)
+    assert _kinds(world, charge).count("table") == 1
+    assert world.figures() == figures
+    world.sound()
+
+
+def test_only_a_sealed_charge_has_a_table(world: World) -> None:
+    opened = world.opened()
+    with pytest.raises(WrongState, match="is opened: a table is stated of a sealed charge only"):
+        world.ledger.state_table(opened.charge_id, TABLE, beside={})
+    withheld = world.sealed("2", "0.5")
+    world.ledger.withhold(withheld.charge_id, "no")
+    with pytest.raises(WrongState, match="withheld"):
+        world.ledger.state_table(withheld.charge_id, TABLE, beside={})
+    with pytest.raises(InvalidRequest, match="64 lower-case hex digits"):
+        world.ledger.state_table(world.sealed("3", "0.5").charge_id, "AB" * 32, beside={})
+
+
+def test_two_tables_stated_at_once_leave_one(world: World, url: URL) -> None:
+    """No row changes, so nothing but the lock tells two writers apart."""
+    charge = world.sealed()
+    digests = iter([TABLE, OTHER] * 8)
+
+    def state(ledger: Ledger) -> object:
+        try:
+            return ledger.state_table(charge.charge_id, next(digests), beside={})
+        except DigestMismatch as refusal:
+            return refusal
+
+    answers = _at_once(url, 16, state)
+    assert sum(isinstance(answer, DigestMismatch) for answer in answers) == 8
+    assert _kinds(world, charge).count("table") == 1
+    world.sound()
+
+
+def test_an_approval_asked_for_is_an_entry_or_nothing_is_published(world: World) -> None:
+    charge = _stated(world, parameters=ASKED)
+    with pytest.raises(NotApproved, match="none is recorded"):
+        world.ledger.begin_publishing(charge.charge_id)
+    with pytest.raises(NotApproved, match="admin asked for this release"):
+        _approve(world, charge, by="admin")
+    with pytest.raises(DigestMismatch, match="another table than the one to be approved"):
+        _approve(world, charge, table=OTHER)
+    with pytest.raises(NotApproved):
+        world.ledger.begin_publishing(charge.charge_id)
+    _approve(world, charge)
+    _approve(world, charge)  # the same answer again is no second entry
+    assert _kinds(world, charge).count("approve") == 1
+    world.ledger.begin_publishing(charge.charge_id)
+    world.ledger.publish(charge.charge_id, manifest_digest="cd" * 32, uri="x", release_id="r")
+    world.sound()
+    page = audit_release(world.engine, "r").to_text()
+    assert f"sha256:{TABLE}; no other is published" in page
+    assert "berta approved the publication" in page
+
+
+def test_a_rewound_ledger_states_nothing(world: World) -> None:
+    charge = world.sealed()
+
+    def rewound(tx: Transaction) -> None:
+        raise LedgerRewound("restored")
+
+    with pytest.raises(LedgerRewound):
+        Ledger(world.engine, guard=rewound).state_table(charge.charge_id, TABLE, beside={})
+    assert "table" not in _kinds(world, charge)
+
+
+def _append(world: World, charge: Charge, kind: str, actor: str, facts: dict[str, str]) -> None:
+    """Append what the ledger refuses, as somebody with the writer's rights can."""
+    draft = Draft(kind=kind, actor=actor, words="w", charge_id=charge.charge_id, facts=facts)
+    world.ledger._write(lambda tx: tx.append(draft))
+
+
+def _second_table(world: World) -> None:
+    _append(world, _stated(world), "table", "lab", {"digest": OTHER})
+
+
+def _early_table(world: World) -> None:
+    charge = world.reserve("2", "0.5")
+    world.open(charge)
+    _append(world, charge, "table", "lab", {"digest": OTHER})
+
+
+def _by_the_asker(world: World) -> None:
+    _append(world, _stated(world), "approve", "admin", {"table": TABLE, "report": REPORT})
+
+
+def _of_another_table(world: World) -> None:
+    _append(world, _stated(world), "approve", "berta", {"table": OTHER, "report": REPORT})
+
+
+def _never_approved(world: World) -> None:
+    charge = _stated(world, parameters=ASKED)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("include.budget.statements.require_approval", lambda tx, charge: None)
+        world.ledger.begin_publishing(charge.charge_id)
+
+
+@pytest.mark.parametrize(
+    ("forge", "finding"),
+    [
+        (_second_table, "names a second table of"),
+        (_early_table, "states what is published of"),
+        (_by_the_asker, "lets admin approve"),
+        (_of_another_table, "approves another table of"),
+        (_never_approved, "without the approval it asked for"),
+    ],
+)
+def test_forged_statements_are_found_with_and_without_the_product(
+    world: World, tmp_path: Path, forge: Callable[[World], None], finding: str
+) -> None:
+    forge(world)
+    report = world.verify()
+    assert any(finding in str(problem) for problem in report.problems), report.problems
+    written = io.StringIO()
+    export(world.engine, written)
+    (tmp_path / "ledger.jsonl").write_text(written.getvalue())
+    with pytest.raises(verify_export.Bad, match=finding):
+        verify_export.verify(tmp_path / "ledger.jsonl", {}, [], [])
+
+
+def test_honest_statements_pass_the_standalone_verifier(world: World, tmp_path: Path) -> None:
+    charge = _stated(world, parameters=ASKED)
+    _approve(world, charge)
+    world.ledger.begin_publishing(charge.charge_id)
+    written = io.StringIO()
+    export(world.engine, written)
+    (tmp_path / "ledger.jsonl").write_text(written.getvalue())
+    assert "nothing is wrong" in verify_export.verify(tmp_path / "ledger.jsonl", {}, [], [])
+    bodies = [json.loads(line).get("body") for line in written.getvalue().splitlines()]
+    facts = [json.loads(body)["facts"] for body in bodies if body and '"approve"' in body]
+    assert {"decision": "approve", "table": TABLE, "report": REPORT} in facts
