@@ -5,6 +5,8 @@ Everything here is declared by the steward from public knowledge. Nothing is lea
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -157,6 +159,14 @@ class FloatColumn(_Numeric):
         check_bins(self.lower_ends, self.min, self.max)
         if self.lower_ends[-1] == self.max:
             fault("the last bin begins at max and would be empty; remove it (bins are lower ends)")
+        for (first, last), low in zip(self.written or (), self.lower_ends, strict=False):
+            if first > last:
+                fault(
+                    f"decimals: no number of {self.decimals} decimals lies in the bin that begins "
+                    f"at {low:g}; declare more decimals or wider bins"
+                )
+            if max(abs(first), abs(last)) > 2**53:
+                fault("decimals: more digits than a number holds; declare fewer")
         return self
 
     @property
@@ -165,7 +175,32 @@ class FloatColumn(_Numeric):
         if isinstance(self.bins, list):
             return list(self.bins)
         step = (self.max - self.min) / self.bins
-        return [self.min + i * step for i in range(self.bins)]
+        # Binary division leaves 0.30000000000000004 where 0.3 is meant.
+        digits = 13 - math.ceil(math.log10(max(abs(self.min), abs(self.max))))
+        return [self.min, *(round(self.min + i * step, digits) for i in range(1, self.bins))]
+
+    @property
+    def written(self) -> list[tuple[int, int]] | None:
+        """For each bin the first and last number that may be written, in units of 10^-decimals.
+
+        None where `decimals` is not declared. A bin ends before the next one begins, so that codes
+        survive a round trip; the last one ends at `max`.
+        """
+        if self.decimals is None:
+            return None
+        unit = 10**self.decimals
+        lower = self.lower_ends
+        first = [_nearest(low, unit) for low in lower]
+        first = [n + (n / unit < low) for n, low in zip(first, lower, strict=True)]
+        last = [_nearest(high, unit) for high in (*lower[1:], self.max)]
+        last = [n - (n / unit >= high) for n, high in zip(last, lower[1:], strict=False)] + [
+            last[-1] - (last[-1] / unit > self.max)
+        ]
+        return list(zip(first, last, strict=True))
+
+
+def _nearest(number: float, unit: int) -> int:
+    return round(Fraction(number) * unit)
 
 
 DateResolution = Literal["day", "month", "quarter", "year"]

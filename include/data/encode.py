@@ -249,8 +249,11 @@ def _draw_decimal(
     upper = np.append(lower[1:], config.max)
     low, high = lower[index], upper[index]
     drawn = low + rng.random(len(index)) * (high - low)
-    if config.decimals is not None:
-        drawn = np.round(drawn, config.decimals)
-    # Rounding may cross the end of a bin: stay inside it, so that codes survive a round trip.
+    if (written := config.written) is not None:
+        # Whole multiples of the last decimal: 2.0 is written, never 1.9999999999999998.
+        unit = 10.0 ** (config.decimals or 0)
+        first, final = np.asarray(written, dtype=np.float64).T
+        return np.clip(np.rint(drawn * unit), first[index], final[index]) / unit
+    # Stay inside the bin, so that codes survive a round trip.
     last = np.where(upper[index] == config.max, high, np.nextafter(high, low))
     return np.clip(drawn, low, last)

@@ -162,6 +162,8 @@ def _field(column: ColumnFacts) -> dict[str, Any]:
                 constraints[bound] = number(text)
     if constraints:
         field["constraints"] = constraints
+    if column.decimals is not None:
+        field["decimals"] = column.decimals  # a property of ours: Table Schema has none for it
     return field
 
 

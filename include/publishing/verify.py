@@ -195,6 +195,8 @@ def _cell_fault(field: dict[str, Any], values: set[str], cell: str, missing: set
             number = int(cell) if field["type"] == "integer" else float(cell)
         except ValueError:
             return f"a value is no {field['type']}"
+        if field.get("decimals") is not None and number != round(number, field["decimals"]):
+            return f"a value has more than {field['decimals']} decimals"
         low, high = constraints.get("minimum", number), constraints.get("maximum", number)
         return "" if low <= number <= high else "a value is outside the declared range"
     if field["type"] == "boolean":

@@ -29,6 +29,7 @@ class ColumnFacts:
     maximum: str | None = None
     description: str = ""
     domain_source: str = "declared by the data steward; not learnt from the data"
+    decimals: int | None = None  # the most that a float is written with; None: as many as it takes
 
 
 @dataclass(frozen=True)

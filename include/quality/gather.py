@@ -154,6 +154,7 @@ def _column(column: Column) -> ColumnFacts:
         minimum=str(getattr(config, "min", None)) if bounded else None,
         maximum=str(getattr(config, "max", None)) if bounded else None,
         description=config.description or "",
+        decimals=getattr(config, "decimals", None),
     )
 
 

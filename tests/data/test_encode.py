@@ -233,6 +233,33 @@ def test_a_file_gives_back_the_types_that_were_decoded(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "bins", "decimals"),
+    [(0, 10, 5, 1), (0, 10, [0, 2, 8], 1), (0, 1, 10, 1), (-1.2, 3.3, 9, 1), (0, 9, 3, 0)],
+)
+def test_a_decimal_number_is_written_with_its_declared_decimals(
+    low: float, high: float, bins: Any, decimals: int
+) -> None:
+    column = {"type": "float", "min": low, "max": high, "bins": bins, "decimals": decimals}
+    shape = schema({"a": column})
+    codes = RNG.integers(0, shape.domain["a"], (20_000, 1))
+    written = decode(codes, shape, RNG)["a"]
+    texts = [repr(number) for number in written]
+    assert {len(text.partition(".")[2]) for text in texts} == {1}
+    assert written.between(low, high).all()
+    assert np.array_equal(encode(pd.DataFrame({"a": texts}), shape), codes)
+
+
+def test_equal_bins_begin_where_they_are_meant_to() -> None:
+    column = {"type": "float", "min": 0, "max": 1, "bins": 10, "decimals": 1}
+    assert codes_of(["0.3", "0.6", "0.7"], column) == [3, 6, 7]
+
+
+def test_bins_that_hold_no_number_of_the_declared_decimals_are_refused() -> None:
+    with pytest.raises(ValueError, match="no number of 0 decimals lies in the bin that begins at"):
+        schema({"a": {"type": "float", "min": 0, "max": 1, "bins": 4, "decimals": 0}})
+
+
 # ---- round trip over arbitrary schemas ------------------------------------------------------
 
 names = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=12)

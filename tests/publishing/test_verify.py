@@ -172,3 +172,14 @@ def test_it_needs_neither_airflow_nor_a_database(copy):
     )
     assert done.returncode == 0, done.stderr
     assert "The privacy claim is complete." in done.stdout and not done.stderr
+
+
+def test_a_number_with_more_decimals_than_declared_is_found():
+    from include.publishing.tables import table_schema
+    from include.publishing.verify import _row_faults
+    from include.quality.facts import ColumnFacts
+
+    schema = table_schema([ColumnFacts("pay", "float", ("0 to 9",), minimum="0.0", decimals=1)])
+    assert not _row_faults(iter([["pay"], ["2.0"], ["0.3"], ["8.0"]]), schema)
+    faults = _row_faults(iter([["pay"], ["1.9999999999999998"]]), schema)
+    assert faults == {("pay", "a value has more than 1 decimals")}
