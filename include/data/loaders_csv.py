@@ -28,13 +28,16 @@ def csv_names(place: Place, source: SourceConfig) -> list[str]:
         source: encoding, delimiter and quote character.
 
     Raises:
-        SourceError: the file is empty or the encoding is unknown.
+        SourceError: the file is empty or not CSV, or the encoding is unknown.
 
     Privacy: post-processing (names only).
     """
     with _text(place, source) as raw, io.TextIOWrapper(raw, "utf-8", newline="") as text:
         reader = csv.reader(text, delimiter=source.delimiter, quotechar=source.quote)
-        names = next(reader, None)
+        try:
+            names = next(reader, None)
+        except csv.Error:
+            raise _malformed(source) from None
     if not names:
         raise SourceError(f"{source.path} has no header line; write the column names there")
     return names
@@ -69,7 +72,20 @@ def read_csv(
     if not present or _only_header(place, source):
         return
     with _text(place, source) as raw:
-        reader = pv.open_csv(
+        reader = _opened(raw, source, present, uneven)
+        while (batch := _next(reader, source)) is not None:
+            if strict and uneven.seen:
+                break
+            yield pa.Table.from_batches([batch])
+    if strict and uneven.seen:
+        raise RowFaultError("", "as many fields in a line as in the header")
+
+
+def _opened(
+    raw: io.BufferedReader, source: SourceConfig, present: list[str], uneven: _Uneven
+) -> pv.CSVStreamingReader:
+    try:
+        return pv.open_csv(
             raw,
             read_options=pv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False),
             parse_options=pv.ParseOptions(
@@ -86,12 +102,8 @@ def read_csv(
                 null_values=list(source.null_values),
             ),
         )
-        while (batch := _next(reader, source)) is not None:
-            if strict and uneven.seen:
-                break
-            yield pa.Table.from_batches([batch])
-    if strict and uneven.seen:
-        raise RowFaultError("", "as many fields in a line as in the header")
+    except pa.ArrowInvalid:  # it reads the first block at once
+        raise _malformed(source) from None
 
 
 def _next(reader: pv.CSVStreamingReader, source: SourceConfig) -> pa.RecordBatch | None:
@@ -100,10 +112,14 @@ def _next(reader: pv.CSVStreamingReader, source: SourceConfig) -> pa.RecordBatch
     except StopIteration:
         return None
     except pa.ArrowInvalid:  # its text quotes the place in the file
-        raise SourceError(
-            f"{source.path} is not well-formed CSV: a quote may be left open, or a line is longer "
-            "than 4 MB; correct the file or source.quote"
-        ) from None
+        raise _malformed(source) from None
+
+
+def _malformed(source: SourceConfig) -> SourceError:
+    return SourceError(
+        f"{source.path} is not well-formed CSV: a quote may be left open, or a line is longer "
+        "than 4 MB; correct the file or source.quote"
+    )
 
 
 class _Uneven:
@@ -119,8 +135,11 @@ class _Uneven:
 def _only_header(place: Place, source: SourceConfig) -> bool:
     with _text(place, source) as raw, io.TextIOWrapper(raw, "utf-8", newline="") as text:
         lines = csv.reader(text, delimiter=source.delimiter, quotechar=source.quote)
-        next(lines, None)
-        return next(lines, None) is None
+        try:
+            next(lines, None)
+            return next(lines, None) is None
+        except csv.Error:  # a cell beyond the limit of this reader, which is not Arrow's
+            return False
 
 
 def _text(place: Place, source: SourceConfig) -> io.BufferedReader:

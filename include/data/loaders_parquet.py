@@ -8,17 +8,28 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from include.config.datasets import SourceConfig
+from include.config.errors import quoted
 from include.data.content import GROUP_ROWS
+from include.data.errors import SourceError
 from include.data.places import Place
 
 
 def parquet_names(place: Place, source: SourceConfig) -> list[str]:
     """Return the file's column names in order.
 
+    Raises:
+        SourceError: it is not a Parquet file.
+
     Privacy: post-processing (names only).
     """
-    with place.open() as raw:
-        return list(pq.read_schema(raw).names)
+    try:
+        with place.open() as raw:
+            return list(pq.read_schema(raw).names)
+    except pa.ArrowInvalid:  # its text may quote the file
+        raise SourceError(
+            f"{source.path} is not a Parquet file: {quoted(place.relative)} does not begin and end "
+            "as one; write it again or correct source.format"
+        ) from None
 
 
 def read_parquet(place: Place, source: SourceConfig, names: list[str]) -> Iterator[pa.Table]:
