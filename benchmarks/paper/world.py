@@ -107,7 +107,7 @@ class World:
             },
         )
         whole = str(TOTAL_EPSILON)
-        pool = {"epsilon": whole, "delta": "1e-9", "accounting": accounting}
+        pool = {"epsilon": whole, "delta": "1e-9", "accounting": accounting, "privacy_unit": "row"}
         users = {user: {"datasets": {"table": {"epsilon": whole}}} for user in USERS}
         self._write("budgets.yaml", {"populations": {"people": pool}, "users": users})
 

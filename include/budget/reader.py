@@ -190,6 +190,12 @@ class LedgerReader:
             },
         }
 
+    def units(self) -> dict[str, str]:
+        """Name the registered unit of each population."""
+        with reading(self.engine) as connection:
+            rows = list(queries.projection(connection, "population"))
+        return {row["name"]: row["privacy_unit"] for row in rows}
+
     def releases(self, *, limit: int | None = None) -> list[Release]:
         """List releases, newest first, at most so many."""
         with reading(self.engine) as connection:

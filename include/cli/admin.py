@@ -65,10 +65,11 @@ def _limit(args: argparse.Namespace, ledger: Ledger) -> str:
 def _amend(args: argparse.Namespace, settings: Settings, ledger: Ledger) -> str:
     """Enter what may change under a known name: columns, and populations that are new."""
     from include.config.loader import load_dataset
-    from include.stages.declared import declaration
+    from include.stages.declared import declaration, require_units
 
-    declared = declaration(load_dataset(args.dataset, settings.config_dir))
-    known = LedgerReader(ledger.engine).dataset(args.dataset) or {"populations": {}}
+    dataset, reader = load_dataset(args.dataset, settings.config_dir), LedgerReader(ledger.engine)
+    require_units(dataset, reader.units())
+    declared, known = declaration(dataset), reader.dataset(args.dataset) or {"populations": {}}
     wanted, bound = declared["populations"], known["populations"]
     for population, binding in bound.items():
         if population not in wanted:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 import getpass
+from dataclasses import replace
 from pathlib import Path
 
 from include.accounting import format_amount
@@ -216,10 +217,13 @@ def internal_evaluation(args: argparse.Namespace, settings: Settings) -> Answer:
 def _audit(release_id: str, settings: Settings) -> Answer:
     """Re-compute everything the ledger claims about one release, on one page."""
     from include.budget.audit import audit_release
+    from include.stages.claim import claim_checks
     from include.synthesis.plan import Plan
 
     engine = connect(settings.ledger_url)
     report = audit_release(engine, release_id, lambda plan: Plan.from_dict(plan).cost)
+    claims = claim_checks(release_id, LedgerReader(engine), settings)
+    report = replace(report, checks=(*report.checks, *claims))
     return Answer(report.to_dict(), report.to_text(), ok=report.ok)
 
 

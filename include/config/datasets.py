@@ -243,10 +243,14 @@ class DatasetConfig(ConfigModel):
     @property
     def bindings(self) -> dict[str, PopulationBinding]:
         """For each population its id column and row bound; the privacy unit's where not given."""
-        unit = PopulationBinding(
+        return {name: binding or self.unit_binding for name, binding in self.populations.items()}
+
+    @property
+    def unit_binding(self) -> PopulationBinding:
+        """The privacy unit's id column and row bound."""
+        return PopulationBinding(
             id_column=self.privacy_unit.id_column, max_rows=self.privacy_unit.max_rows
         )
-        return {name: binding or unit for name, binding in self.populations.items()}
 
     @property
     def levels(self) -> tuple[tuple[tuple[str, ...], int], ...]:

@@ -163,6 +163,16 @@ class Target(ABC):
         pointer = self._read(f"{path_part(release)}/{LATEST}")
         return None if pointer is None else _parsed(pointer)
 
+    def read(self, name: str) -> bytes | None:
+        """Return the bytes of a small file under this address, None when there is none.
+
+        Raises:
+            PublishError: the destination cannot be reached or read.
+
+        Privacy: post-processing.
+        """
+        return self._read(name)
+
     # -- how bytes are kept: the subclass's part ------------------------------------------------
 
     @abstractmethod

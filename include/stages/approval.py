@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from include.errors import CuSynError
+from include.stages.asked import require_as_asked
 from include.stages.desk import Desk
 from include.stages.run import ReleaseRun, Workplace, paid_charge
 
@@ -30,6 +31,7 @@ def approve(run: ReleaseRun, place: Workplace, by: str) -> str:
 
     Raises:
         NotApproved: the approver asked for the release themselves.
+        DeclarationChanged: a file says something else now than was asked.
 
     Privacy: post-processing.
     """
@@ -39,6 +41,7 @@ def approve(run: ReleaseRun, place: Workplace, by: str) -> str:
             f"charge {charge.charge_id}: {by} asked for this release and cannot approve it; let "
             "another person answer after clearing this task"
         )
+    require_as_asked(run, place, charge)
     desk = Desk(place.desk(charge.charge_id))
     desk.write(desk.approval, json.dumps({"approved_by": by}).encode())
     return f"charge {charge.charge_id}: {by} approved its publication."

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from include.errors import CuSynError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from include.config.datasets import DatasetConfig
     from include.stages.run import ReleaseRun, Workplace
 
@@ -64,3 +66,34 @@ def require_registered(run: ReleaseRun, place: Workplace) -> None:
                 "registered; restore the file, or enter the change with `python -m include.cli "
                 f"admin amend {dataset.dataset} --reason ...`"
             )
+    require_units(dataset, place.reader.units())
+
+
+def require_units(dataset: DatasetConfig, units: Mapping[str, str]) -> None:
+    """Refuse a dataset that claims another unit than its populations protect.
+
+    A population with an id_column and max_rows of its own may be about another kind of unit; one
+    population at least is about the dataset's.
+
+    Args:
+        dataset: the dataset as declared.
+        units: the unit of each population, by name.
+
+    Raises:
+        NotAsRegistered: naming the unit, the population and the fix.
+
+    Privacy: ledger only.
+    """
+    what, shared = dataset.privacy_unit.what, dataset.unit_binding
+    bound = {name: units[name] for name in dataset.populations if name in units}
+    other = [
+        name for name, unit in bound.items() if dataset.bindings[name] == shared and unit != what
+    ]
+    if not other and (not bound or what in bound.values()):
+        return
+    name = other[0] if other else next(iter(bound))
+    raise NotAsRegistered(
+        f"dataset {dataset.dataset}: privacy_unit.what in its file is {what!r}, but the unit of "
+        f"population {name} is {bound[name]!r}; write that, or name a population whose unit is "
+        f"{what!r}"
+    )

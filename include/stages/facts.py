@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 HISTORY = 50  # the newest releases of a pool that a burn-down shows
 
+STRICT = "that every row passed validation (the dataset is declared strict)"
+
 PURPOSES = {
     "total": "row count",
     "selected": "general",
@@ -70,7 +72,7 @@ def privacy_facts(
     pure = plan.cost.epsilon_pure_pico
     unprotected = ["that this release was made, its schedule, and everything declared in its files"]
     if run.dataset.strict:
-        unprotected.append("that every row passed validation (the dataset is declared strict)")
+        unprotected.append(STRICT)
     return PrivacyFacts(
         epsilon=format_amount(charge.granted_pico),
         delta=format_delta(plan.delta_exponent) if pure is None else "0",
@@ -81,11 +83,7 @@ def privacy_facts(
         max_rows=run.dataset.max_rows,
         mechanism_words=MECHANISM_WORDS.get(plan.mechanism, plan.mechanism),
         unprotected=tuple(unprotected),
-        row_count_rule=(
-            "from the noisy measurements"
-            if run.release.rows is None
-            else f"{run.release.rows}, a public number declared by the steward"
-        ),
+        row_count_rule=row_count_rule(run.release.rows),
         attribute_level=_attribute_level(plan, transcript),
         private_bins=_private_bins(run, plan, transcript),
         bounds=tuple(
@@ -93,6 +91,16 @@ def privacy_facts(
             for name, binding in run.dataset.bindings.items()
         ),
     )
+
+
+def row_count_rule(rows: int | None) -> str:
+    """Say where the number of synthetic rows comes from.
+
+    Privacy: ledger only.
+    """
+    if rows is None:
+        return "from the noisy measurements"
+    return f"{rows}, a public number declared by the steward"
 
 
 def _private_bins(run: ReleaseRun, plan: Plan, transcript: Transcript | None) -> PrivateBins | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from include.errors import CuSynError
 from include.stages import facts
 from include.stages.approval import require_approval
+from include.stages.asked import require_as_asked
 from include.stages.desk import Desk
 from include.stages.ledger import witness
 from include.stages.run import ReleaseRun, Workplace, paid_charge
@@ -43,6 +44,7 @@ def publish(
         s3: how to reach the object store, for an s3:// address.
 
     Raises:
+        DeclarationChanged: a file says something else now than was asked.
         CuSynError: the charge is not sealed, or the destination refused; a retry continues.
 
     Privacy: post-processing.
@@ -59,6 +61,7 @@ def publish(
             "quality_check is published; run the stages before this one"
         )
     require_approval(run, charge, desk)
+    require_as_asked(run, place, charge)
     package = _package(run, place, charge, desk)
     target = target_for(run.release.publish.uri, base=place.settings.project_root, s3=s3)
     place.ledger.begin_publishing(charge.charge_id, fence=charge.fence)

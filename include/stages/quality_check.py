@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from include.errors import CuSynError
 from include.stages import facts
+from include.stages.asked import require_as_asked
 from include.stages.desk import Desk
 from include.stages.run import ReleaseRun, Workplace, paid_charge
 from include.stages.synthesize import sealed_transcript
@@ -47,6 +48,7 @@ def quality_check(run: ReleaseRun, place: Workplace) -> Checked:
 
     Raises:
         Withheld: the gate said no; the ledger records why.
+        DeclarationChanged: a file says something else now than was asked.
         CuSynError: the table is missing.
 
     Privacy: post-processing.
@@ -57,6 +59,7 @@ def quality_check(run: ReleaseRun, place: Workplace) -> Checked:
             f"charge {charge.charge_id} is {charge.state}: no sealed measurement to judge; "
             "run synthesize first"
         )
+    require_as_asked(run, place, charge)
     desk = Desk(place.desk(charge.charge_id))
     report = _report(run, place, charge, desk)
     if not report.verdict.passed:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from include.stages.declared import declaration
+from include.stages.declared import declaration, require_units
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,9 +31,18 @@ def register(
 
     Raises:
         DeclarationMismatch: a declared figure differs from the registered one.
+        NotAsRegistered: a dataset's unit is not its population's; nothing is entered.
 
     Privacy: ledger only.
     """
+    from include.budget.reader import LedgerReader
+
+    datasets = list(datasets)
+    # Before anything is entered: a population's unit is registered once and for all.
+    units = {name: one.privacy_unit or "person" for name, one in budgets.populations.items()}
+    units |= LedgerReader(ledger.engine).units()
+    for dataset in datasets:
+        require_units(dataset, units)
     for name, population in budgets.populations.items():
         ledger.register_population(
             name,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from include.accounting import event_from_dict, format_amount
 from include.errors import CuSynError
+from include.stages.asked import DeclarationChanged, require_as_asked
 from include.stages.declared import require_registered
 from include.stages.desk import Desk
 from include.stages.ledger import witness
@@ -30,10 +31,6 @@ if TYPE_CHECKING:
     from include.budget.reader import Entry
     from include.synthesis.plan import Plan
     from include.synthesis.transcript import Transcript
-
-
-class DeclarationChanged(CuSynError):
-    """The release file says something else now than when its budget was reserved."""
 
 
 class BeingMeasured(CuSynError):
@@ -94,6 +91,7 @@ def synthesize(run: ReleaseRun, place: Workplace) -> Synthesized:
     charge = paid_charge(run, place)
     if charge.state == "forfeited":
         raise Forfeited(_forfeited(charge))
+    require_as_asked(run, place, charge)
     desk = Desk(place.desk(charge.charge_id))
     plan = _plan(run, charge)
     if charge.transcript_digest is None:

@@ -71,6 +71,10 @@ def test_a_release_shows_its_journal_and_its_audit_passes(cli, released):
     assert audit["ok"]
     assert len(audit["checks"]) >= 6
     assert "FAILED" not in cli("release", released.release_id, "--audit")[1]
+    (Path(released.uri) / "datapackage.json").unlink()
+    code, told, _ = cli("release", released.release_id, "--audit")
+    assert code == 1
+    assert "FAILED  the manifest lies where it was published" in told
 
 
 def test_an_unknown_release_is_one_sentence_and_exit_code_1(cli):
