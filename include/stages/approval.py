@@ -1,25 +1,26 @@
-"""approve: a second person's decision, kept beside the charge and asked for by `publish`."""
+"""approve: a second person's decision, an entry of the journal that `publish` asks for."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
-from include.errors import CuSynError
+from include.budget.errors import NotApproved
 from include.stages.asked import require_as_asked
 from include.stages.desk import Desk
 from include.stages.run import ReleaseRun, Workplace, paid_charge
+from include.stages.stated import require_stated, stated_table
 
 if TYPE_CHECKING:
     from include.budget.models import Charge
 
+__all__ = ["NotApproved", "approve", "is_approved", "is_decided", "reject", "require_approval"]
 
-class NotApproved(CuSynError):
-    """The release needs a second person's approval and does not have it."""
+NOBODY = "unknown"
+"""Who answered, where Airflow names nobody."""
 
 
 def approve(run: ReleaseRun, place: Workplace, by: str) -> str:
-    """Record an approval.
+    """Record an approval of the table and the report as they lie in the work folder.
 
     Args:
         run: the release.
@@ -30,12 +31,19 @@ def approve(run: ReleaseRun, place: Workplace, by: str) -> str:
         A line for the log.
 
     Raises:
-        NotApproved: the approver asked for the release themselves.
+        NotApproved: the approver asked for the release themselves, is not named, or there is no
+            report to approve.
+        DigestMismatch: the table is not the one the journal names.
         DeclarationChanged: a file says something else now than was asked.
 
     Privacy: post-processing.
     """
     charge = paid_charge(run, place)
+    if by == NOBODY:
+        raise NotApproved(
+            f"charge {charge.charge_id}: Airflow does not name who answered, so nobody has "
+            "approved it; clear this task and answer it logged in"
+        )
     if by in (charge.actor, run.actor):
         raise NotApproved(
             f"charge {charge.charge_id}: {by} asked for this release and cannot approve it; let "
@@ -43,7 +51,13 @@ def approve(run: ReleaseRun, place: Workplace, by: str) -> str:
         )
     require_as_asked(run, place, charge)
     desk = Desk(place.desk(charge.charge_id))
-    desk.write(desk.approval, json.dumps({"approved_by": by}).encode())
+    require_stated(place, charge, desk)
+    facts, report = stated_table(place, charge.charge_id), desk.report_digest()
+    if facts is None or report is None:
+        raise NotApproved(
+            f"charge {charge.charge_id}: there is no report to approve; run quality_check first"
+        )
+    place.ledger.state_approval(charge.charge_id, by=by, table=facts["digest"], report=report)
     return f"charge {charge.charge_id}: {by} approved its publication."
 
 
@@ -67,10 +81,26 @@ def is_decided(run: ReleaseRun, place: Workplace) -> bool:
     """
     charge = paid_charge(run, place)
     desk = Desk(place.desk(charge.charge_id))
-    return charge.state in ("publishing", "published", "withheld") or desk.approval.exists()
+    return charge.state in ("publishing", "published", "withheld") or is_approved(
+        place, charge, desk
+    )
 
 
-def require_approval(run: ReleaseRun, charge: Charge, desk: Desk) -> None:
+def is_approved(place: Workplace, charge: Charge, desk: Desk) -> bool:
+    """Tell whether the journal holds another person's approval of this table and this report.
+
+    Privacy: ledger only.
+    """
+    facts, report = stated_table(place, charge.charge_id), desk.report_digest()
+    return facts is not None and any(
+        entry.kind == "approve"
+        and entry.actor != charge.actor
+        and (entry.facts["table"], entry.facts["report"]) == (facts["digest"], report)
+        for entry in place.reader.entries(charge.charge_id)
+    )
+
+
+def require_approval(run: ReleaseRun, place: Workplace, charge: Charge, desk: Desk) -> None:
     """Refuse to publish what needs an approval and has none, whatever colour its task shows.
 
     Raises:
@@ -79,8 +109,8 @@ def require_approval(run: ReleaseRun, charge: Charge, desk: Desk) -> None:
     Privacy: ledger only.
     """
     asked = charge.parameters.get("approval", run.release.approval)
-    if "required" in (asked, run.release.approval) and not desk.approval.exists():
+    if "required" in (asked, run.release.approval) and not is_approved(place, charge, desk):
         raise NotApproved(
-            f"charge {charge.charge_id}: it was asked for with an approval and none is recorded; "
-            "answer the task approve first"
+            f"charge {charge.charge_id}: it was asked for with an approval and none is recorded "
+            "for its table and report; answer the task approve first"
         )

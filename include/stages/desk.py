@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,6 @@ class Desk:
         self.errors = folder / "interest_errors.json"
         self.report_html = folder / "report.html"
         self.report_json = folder / "report.json"
-        self.approval = folder / "approval.json"
         self.package = folder / "package"
 
     def transcript(self, digest: str) -> Path:
@@ -62,6 +62,33 @@ class Desk:
             return json.loads(data), hashlib.sha256(data).hexdigest()
         except (OSError, ValueError):
             return None
+
+    def rounds(self) -> list[int]:
+        """Return the numbers of the rounds whose answers lie here, known to the ledger or not."""
+        names = (path.stem for path in (self.folder / "rounds").glob("*.json"))
+        return sorted(int(name) for name in names if name.isdecimal())
+
+    def sealed_rounds(self) -> set[int]:
+        """Return the numbers of the rounds that any transcript here is made of."""
+        found = set()
+        for path in self.folder.glob("transcript-*.json"):
+            with suppress(OSError, ValueError, KeyError, TypeError):
+                found |= {int(turn["round"]) for turn in json.loads(path.read_bytes())["rounds"]}
+        return found
+
+    def beside(self) -> dict[str, str]:
+        """Return the SHA-256 of each file that was made with the table, by name."""
+        return {
+            path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in (self.codes, self.errors)
+            if path.exists()
+        }
+
+    def report_digest(self) -> str | None:
+        """Return the SHA-256 of the report, or None where there is none."""
+        if not self.report_json.exists():
+            return None
+        return hashlib.sha256(self.report_json.read_bytes()).hexdigest()
 
     def _round(self, number: int) -> Path:
         return self.folder / "rounds" / f"{number:05d}.json"

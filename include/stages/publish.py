@@ -12,6 +12,7 @@ from include.stages.asked import require_as_asked
 from include.stages.desk import Desk
 from include.stages.ledger import witness
 from include.stages.run import ReleaseRun, Workplace, paid_charge
+from include.stages.stated import require_stated
 from include.stages.words import withdrawn_words
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def publish(
             f"charge {charge.charge_id} is {charge.state}: only a sealed measurement that passed "
             "quality_check is published; run the stages before this one"
         )
-    require_approval(run, charge, desk)
+    require_approval(run, place, charge, desk)
     require_as_asked(run, place, charge)
     package = _package(run, place, charge, desk)
     target = target_for(run.release.publish.uri, base=place.settings.project_root, s3=s3)
@@ -78,6 +79,8 @@ def publish(
 
 
 def _package(run: ReleaseRun, place: Workplace, charge: Charge, desk: Desk) -> BuiltPackage:
+    import io
+
     import pandas as pd
 
     from include.publishing.package import PackageInput, build_package
@@ -93,7 +96,7 @@ def _package(run: ReleaseRun, place: Workplace, charge: Charge, desk: Desk) -> B
         desk.package,
         PackageInput(
             report=report,
-            table=pd.read_parquet(desk.table),
+            table=pd.read_parquet(io.BytesIO(require_stated(place, charge, desk))),
             lineage=facts.lineage_facts(run, charge),
             signer=load_signer(place.settings.keys_dir),
         ),

@@ -13,6 +13,7 @@ from include.stages import facts
 from include.stages.asked import require_as_asked
 from include.stages.desk import Desk
 from include.stages.run import ReleaseRun, Workplace, paid_charge
+from include.stages.stated import require_stated
 from include.stages.synthesize import sealed_transcript
 from include.stages.task import schema_of
 
@@ -50,6 +51,7 @@ def quality_check(run: ReleaseRun, place: Workplace) -> Checked:
         Withheld: the gate said no; the ledger records why.
         DeclarationChanged: a file says something else now than was asked.
         CuSynError: the table is missing.
+        DigestMismatch: the table is not the one the journal names.
 
     Privacy: post-processing.
     """
@@ -61,6 +63,8 @@ def quality_check(run: ReleaseRun, place: Workplace) -> Checked:
         )
     require_as_asked(run, place, charge)
     desk = Desk(place.desk(charge.charge_id))
+    if charge.state in ("sealed", "publishing"):
+        require_stated(place, charge, desk)
     report = _report(run, place, charge, desk)
     if not report.verdict.passed:
         reason = "; ".join(report.verdict.reasons)

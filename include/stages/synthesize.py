@@ -17,13 +17,13 @@ from include.stages.declared import require_registered
 from include.stages.desk import Desk
 from include.stages.ledger import witness
 from include.stages.run import ReleaseRun, Workplace, paid_charge
+from include.stages.stated import require_known
 from include.stages.store import protect
+from include.stages.table import make_table_once
 from include.stages.task import budget_request, delta_exponent_of, schema_of, synthesis_task
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy.typing as npt
+    from collections.abc import Callable, Sequence
 
     from include.accounting import Event
     from include.budget.ledger import Ledger
@@ -61,12 +61,23 @@ class JournalledRounds:
     Privacy: ledger only.
     """
 
-    def __init__(self, ledger: Ledger, opened: OpenedCharge, desk: Desk) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        opened: OpenedCharge,
+        desk: Desk,
+        *,
+        seen: Callable[[], object] = lambda: None,
+    ) -> None:
         self._ledger, self._opened, self._desk = ledger, opened, desk
+        self._seen: Callable[[], object] | None = seen
 
     def begin(self, round: int, events: Sequence[Event]) -> None:
         """Make a round's spend durable; only then may it read."""
         self._ledger.begin_round(self._opened, round, [event.to_dict() for event in events])
+        if self._seen is not None:
+            self._seen()
+            self._seen = None
 
     def answer(self, round: int, payload: dict[str, Any]) -> None:
         """Make a round's noisy answer durable, then journal its digest."""
@@ -98,8 +109,7 @@ def synthesize(run: ReleaseRun, place: Workplace) -> Synthesized:
         transcript = _measure(run, place, charge, plan, desk)
     else:
         transcript = sealed_transcript(charge, desk)
-    if not desk.table.exists():
-        _make_table(run, place, plan, transcript, desk)
+    make_table_once(run, place, charge, plan, transcript, desk)
     cost = format_amount(plan.cost.rho_pico)
     words = (
         f"charge {charge.charge_id} spent rho {cost} on {len(transcript.rounds)} rounds of "
@@ -169,7 +179,9 @@ def _measure(
     transcript = synthesizer(plan.mechanism).measure(
         table,
         plan,
-        JournalledRounds(place.ledger, opened, desk),
+        # Seen outside the database once the first round is begun, before a row is read: a ledger
+        # restored to any moment before this is refused, and one restored to it burns that round.
+        JournalledRounds(place.ledger, opened, desk, seen=lambda: witness(place)),
         earlier=earlier_transcripts(run, place, charge, plan),
         **resume_from,
     )
@@ -181,6 +193,10 @@ def _measure(
 def _open_or_resume(
     run: ReleaseRun, place: Workplace, charge: Charge, plan: Plan, desk: Desk
 ) -> tuple[OpenedCharge, dict[str, Any]]:
+    rounds = _journalled_rounds(place.reader.entries(charge.charge_id))
+    begun = [turn.number for turn in rounds]
+    answered = [turn.number for turn in rounds if turn.digest is not None]
+    require_known(place, charge, begun, answered, desk)
     if charge.state == "reserved":
         opened = place.ledger.open(
             charge.charge_id,
@@ -189,11 +205,7 @@ def _open_or_resume(
             events=[event.to_dict() for event in plan.events],
             attempt=str(run.attempt),
         )
-        # Seen outside the database before a row is read: a ledger restored to the moment before
-        # this would otherwise believe the charge unopened, and measure it again.
-        witness(place)
         return opened, {}
-    rounds = _journalled_rounds(place.reader.entries(charge.charge_id))
     answers = _answers(rounds, desk)
     if answers is None:
         place.ledger.forfeit(charge.charge_id, "the noisy answers of its rounds cannot be read")
@@ -264,41 +276,3 @@ def _attempt(run: ReleaseRun, charge: Charge) -> str:
             f"{charge.dag_id}; wait for it"
         )
     return str(max(run.attempt, int(charge.attempt or 0) + 1))
-
-
-def _make_table(
-    run: ReleaseRun, place: Workplace, plan: Plan, transcript: Transcript, desk: Desk
-) -> None:
-    """Fit, sample and decode; a pure function of the transcript and public declarations."""
-    import io
-
-    import numpy as np
-
-    from include.data.constraints import draw_possible
-    from include.data.encode import decode
-    from include.stages.reuse import named_transcripts
-    from include.synthesis import synthesizer
-    from include.synthesis.errors import interest_errors
-    from include.synthesis.plan import canonical_json
-    from include.synthesis.transcript import noisy_rows
-
-    mechanism = synthesizer(plan.mechanism)
-    seed = bytes.fromhex(transcript.digest)
-    earlier = named_transcripts(run, place, transcript.earlier)
-    model = mechanism.fit(transcript, plan, earlier=earlier)
-    rows = noisy_rows(transcript) if run.release.rows is None else run.release.rows
-    schema, never = schema_of(run), run.dataset.constraints
-
-    def draw(count: int, chosen: bytes) -> npt.NDArray[Any]:
-        return mechanism.sample(model, count, chosen)
-
-    codes = draw_possible(draw, rows, seed, schema, never)
-    frame = decode(codes, schema, np.random.Generator(np.random.PCG64(list(seed))))
-    buffer = io.BytesIO()
-    np.save(buffer, codes, allow_pickle=False)
-    desk.write(desk.codes, buffer.getvalue())
-    errors = interest_errors(transcript, plan, model)
-    desk.write(desk.errors, canonical_json([error.to_dict() for error in errors]))
-    buffer = io.BytesIO()
-    frame.to_parquet(buffer, index=False)
-    desk.write(desk.table, buffer.getvalue())  # last: its presence says that all is there

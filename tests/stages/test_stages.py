@@ -51,7 +51,7 @@ def test_a_release_is_paid_published_witnessed_and_verifies(place, make_run):
     package = Path(published.uri)
     assert sound(verify_package(package))
     seen = list(place.settings.checkpoints_dir.glob("checkpoint-*.json"))
-    assert len(seen) == 2  # one when the charge was opened, one when it was published
+    assert len(seen) == 3  # when its first round began, when it was sealed, when it was published
     assert verify_ledger(place).ok
     assert last_verification(place.settings)["ok"] is True
 
