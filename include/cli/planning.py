@@ -8,7 +8,9 @@ from include.accounting import format_amount, format_delta
 from include.budget.errors import LedgerUnavailable
 from include.budget.reader import LedgerReader, Pool
 from include.cli.answer import Answer, table
+from include.config.loader import file_label
 from include.settings import Settings
+from include.stages.beforehand import require_predecessor
 from include.stages.planning import DryRun, dry_run, run_of_file
 from include.synthesis.plan import Prediction
 
@@ -21,7 +23,11 @@ def plan_file(path: Path, settings: Settings, reader: LedgerReader) -> Answer:
 
     Privacy: ledger only.
     """
-    found = dry_run(run_of_file(path, settings), _pools(reader))
+    run = run_of_file(path, settings)
+    pools = _pools(reader)
+    if pools:
+        require_predecessor(run.release, reader, file_label(path))
+    found = dry_run(run, pools)
     return Answer(found.to_dict(), _text(found))
 
 

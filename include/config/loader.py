@@ -70,7 +70,7 @@ def load_release(path: Path) -> ReleaseConfig:
 
     Privacy: ledger only.
     """
-    label = _label(path)
+    label = file_label(path)
     return build(ReleaseConfig, read_yaml(path, label), label)
 
 
@@ -110,7 +110,7 @@ def load_dataset(name: str, config_dir: Path) -> DatasetConfig:
         if content.get("dataset") == name:
             found.append((path, content))
     if len(found) > 1:
-        files = " and ".join(_label(path) for path, _ in found)
+        files = " and ".join(file_label(path) for path, _ in found)
         raise ConfigError("datasets", "", f"{quoted(name)} is declared in {files}; keep one")
     if not found:
         hint = f" ({broken})" if broken else ""
@@ -135,7 +135,36 @@ def load_checked(path: Path, config_dir: Path) -> CheckedRelease:
 
     Privacy: ledger only.
     """
-    return _checked(load_release(path), config_dir, _label(path))
+    return _checked(load_release(path), config_dir, file_label(path))
+
+
+def require_one_file(path: Path, release: ReleaseConfig, config_dir: Path) -> None:
+    """Refuse a release that another file of the configuration folder declares as well.
+
+    Args:
+        path: the release file; one that lies elsewhere, such as a draft, is never refused.
+        release: what it declares.
+        config_dir: folder with datasets/, releases/ and budgets.yaml.
+
+    Raises:
+        ConfigError: naming the other file.
+
+    Privacy: ledger only.
+    """
+    files = {one.resolve(): one for one in list_release_files(config_dir)}
+    if files.pop(path.resolve(), None) is None:
+        return
+    for other in files.values():
+        try:
+            name = _content(other, _version(other)).get("release")
+        except ConfigError:
+            continue
+        if name == release.release:
+            raise ConfigError(
+                file_label(path),
+                "release",
+                f"{quoted(name)} is also declared in {file_label(other)}; rename one of them",
+            )
 
 
 def parse_request(form: Mapping[str, Any], config_dir: Path) -> ReleaseConfig:
@@ -183,8 +212,11 @@ def _yaml_files(folder: Path) -> list[Path]:
     )
 
 
-def _label(path: Path) -> str:
-    """Name a file as the steward knows it: its folder and name, never the whole path."""
+def file_label(path: Path) -> str:
+    """Name a file as the steward knows it: its folder and name, never the whole path.
+
+    Privacy: ledger only.
+    """
     kept = path.parts[-2:] if path.parent.name in _FOLDERS else path.parts[-1:]
     return "/".join(kept)
 
@@ -200,21 +232,21 @@ def _version(path: Path) -> tuple[int, int]:
 
 @lru_cache(maxsize=512)
 def _content(path: Path, version: tuple[int, int]) -> dict[str, Any]:
-    return read_yaml(path, _label(path))
+    return read_yaml(path, file_label(path))
 
 
 @lru_cache(maxsize=512)
 def _dataset(
     path: Path, version: tuple[int, int], own: tuple[Path, tuple[int, int]] | None
 ) -> DatasetConfig:
-    content = read_yaml(path, _label(path))
+    content = read_yaml(path, file_label(path))
     if own is not None:
-        label = _label(own[0])
+        label = file_label(own[0])
         block = read_yaml(own[0], label).get("expectations")
         if not isinstance(block, list):
             raise ConfigError(label, "expectations", "missing or not a list; write one `- ` a line")
         content["expectations"] = block
-    return build(DatasetConfig, content, _label(path))
+    return build(DatasetConfig, content, file_label(path))
 
 
 def _own_file(content: dict[str, Any], config_dir: Path) -> tuple[Path, tuple[int, int]] | None:
@@ -228,4 +260,4 @@ def _own_file(content: dict[str, Any], config_dir: Path) -> tuple[Path, tuple[in
 
 @lru_cache(maxsize=16)
 def _budgets(path: Path, version: tuple[int, int]) -> BudgetsConfig:
-    return build(BudgetsConfig, read_yaml(path, _label(path)), _label(path))
+    return build(BudgetsConfig, read_yaml(path, file_label(path)), file_label(path))

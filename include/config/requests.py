@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
@@ -14,6 +15,7 @@ from include.config.errors import did_you_mean, quoted
 
 MECHANISMS = ("mwem_pgm", "aim", "csa_privbayes", "privbayes")
 PRESETS = ("@once", "@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly")
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]")
 _CRON_FIELD = re.compile(r"[0-9A-Za-z*/,#?-]+")
 
 
@@ -152,6 +154,8 @@ def _is_cron(text: str) -> bool:
 def _partition_value(value: Any) -> str:
     if isinstance(value, bool | float) or value is None or not isinstance(value, str | int):
         fault("the value must be text or a whole number; write it in quotes")
+    if not str(value).strip():
+        fault("the value is empty; name the value whose rows are released, or remove partition")
     return str(value)
 
 
@@ -165,13 +169,33 @@ class PartitionConfig(ConfigModel):
     value: Annotated[str, BeforeValidator(_partition_value)]
 
 
+def _uri(value: Any) -> str:
+    """A slip here must not be found only after the budget is spent: check it with the file."""
+    fix = "write a folder such as var/releases, or s3://bucket/prefix"
+    if not isinstance(value, str) or not value.strip():
+        fault(f"empty or not text; {fix}")
+    if value.startswith("~"):
+        fault(f"{quoted(value)} begins with '~', which is not filled in; write the whole path")
+    try:
+        parts = urlsplit(value)
+    except ValueError:
+        fault(f"{quoted(value)} is no address; {fix}")
+    if parts.scheme not in ("", "file", "s3"):
+        fault(f"{quoted(value)} is no folder and no s3:// address; {fix}")
+    if parts.scheme == "s3" and not _BUCKET.fullmatch(parts.netloc):
+        fault(f"{quoted(value)} names no bucket; write s3://bucket/prefix")
+    if parts.scheme == "file" and (parts.netloc or not parts.path.startswith("/")):
+        fault(f"{quoted(value)} names no folder of this machine; write file:///folder")
+    return value
+
+
 class PublishConfig(ConfigModel):
     """Where the package goes: a folder or s3://bucket/prefix, by an Airflow connection.
 
     Privacy: ledger only.
     """
 
-    uri: str = Field(min_length=1)
+    uri: Annotated[str, BeforeValidator(_uri)]
     conn_id: str | None = None
 
 

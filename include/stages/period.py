@@ -76,6 +76,11 @@ def for_period(release: ReleaseConfig, period: str) -> ReleaseConfig:
     if release.partition is None or "{" not in release.partition.value:
         return release
     value = _fill(release, release.partition.value, period)
+    if not value.strip():
+        raise PeriodError(
+            f"release {release.release}: partition.value {release.partition.value!r} is empty for "
+            f"period {period!r}; correct the template"
+        )
     partition = release.partition.model_copy(update={"value": value})
     return release.model_copy(update={"partition": partition})
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from include.accounting import Accounting, Cost, cost_in_currency, format_amount
 from include.settings import Settings
+from include.stages.beforehand import require_destination
 from include.stages.rehearsal import expected_workload_error
 from include.stages.run import ReleaseRun
 from include.stages.task import delta_exponent_of, synthesis_task
@@ -85,13 +86,16 @@ def run_of_file(path: Path, settings: Settings) -> ReleaseRun:
     """Return a release file as a run that was never started.
 
     Raises:
-        ConfigError: the file is broken.
+        ConfigError: the file is broken, another one declares the same release, or it would be
+            published where readers must not look.
 
     Privacy: ledger only.
     """
-    from include.config.loader import load_checked
+    from include.config.loader import file_label, load_checked, require_one_file
 
     checked = load_checked(path, settings.config_dir)
+    require_one_file(path, checked.release, settings.config_dir)
+    require_destination(checked.release, settings, file_label(path))
     return ReleaseRun(
         release=checked.release,
         dataset=checked.dataset,

@@ -22,10 +22,11 @@ from cusyn_airflow.operators.quality_check import QualityCheckOperator
 from cusyn_airflow.operators.synthesize import SynthesizeOperator
 from cusyn_airflow.operators.validate import ValidateOperator
 from cusyn_airflow.timetables import ReleaseDatesTimetable
-from include.config.loader import list_release_files, load_checked
+from include.config.loader import file_label, list_release_files, load_checked
 from include.config.requests import ReleaseConfig, ScheduleDates
 from include.errors import CuSynError
-from include.settings import load_settings
+from include.settings import Settings, load_settings
+from include.stages.beforehand import require_destination
 
 TAG = "cusyn"
 START = pendulum.datetime(1990, 1, 1, tz="UTC")
@@ -40,11 +41,11 @@ def release_dags() -> dict[str, DAG]:
 
     Privacy: ledger only.
     """
-    config_dir = load_settings().config_dir
+    settings = load_settings()
     releases: dict[str, tuple[ReleaseConfig, Path]] = {}
     faults: list[tuple[str, str]] = []
     # A file named after its release comes first: a copy of it, not renamed, is the one at fault.
-    for path, release in sorted(_readable(config_dir, faults), key=_is_copy):
+    for path, release in sorted(_readable(settings, faults), key=_is_copy):
         if release.release in releases:
             other = releases[release.release][1].name
             faults.append((path.stem, _declared_twice(path.name, release.release, other)))
@@ -58,11 +59,13 @@ def release_dags() -> dict[str, DAG]:
 
 
 def _readable(
-    config_dir: Path, faults: list[tuple[str, str]]
+    settings: Settings, faults: list[tuple[str, str]]
 ) -> Iterator[tuple[Path, ReleaseConfig]]:
-    for path in list_release_files(config_dir):
+    for path in list_release_files(settings.config_dir):
         try:
-            yield path, load_checked(path, config_dir).release
+            release = load_checked(path, settings.config_dir).release
+            require_destination(release, settings, file_label(path))
+            yield path, release
         except CuSynError as error:
             faults.append((path.stem, str(error)))
 

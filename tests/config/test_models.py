@@ -36,6 +36,13 @@ FORM = {
 }
 
 
+@pytest.mark.parametrize("value", ["", " "])
+def test_a_form_with_a_partition_of_no_value_is_refused(config_dir: Path, value: str) -> None:
+    form = FORM | {"partition": {"column": "year", "value": value}}
+    with pytest.raises(ConfigError, match=r"^form: partition\.value: the value is empty; "):
+        parse_request(form, config_dir)
+
+
 def test_the_shipped_files_fit_together() -> None:
     shipped = ROOT / "include" / "config"
     for path in list_release_files(shipped):

@@ -1,0 +1,79 @@
+"""What would be found only after the budget is spent is refused before it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from include.config.errors import ConfigError, quoted
+
+if TYPE_CHECKING:
+    from include.budget.reader import LedgerReader
+    from include.config.requests import ReleaseConfig
+    from include.settings import Settings
+
+
+def require_destination(release: ReleaseConfig, settings: Settings, label: str = "") -> None:
+    """Refuse to publish into a folder that readers must not see, or that is not for packages.
+
+    Args:
+        release: what is asked for.
+        settings: where the installation's own folders lie.
+        label: how the release's file is called in an error; by default the release's name.
+
+    Raises:
+        ConfigError: naming the folder it lies in.
+
+    Privacy: ledger only.
+    """
+    parts = urlsplit(release.publish.uri)
+    if parts.scheme == "s3":
+        return
+    folder = (settings.project_root / Path(parts.path)).resolve()
+    kept = {
+        "the protected store": settings.protected_dir,
+        "the work folder": settings.work_dir,
+        "the folder of keys": settings.keys_dir,
+        "the folder of checkpoints": settings.checkpoints_dir,
+        "the configuration": settings.config_dir,
+    }
+    for what, place in kept.items():
+        if folder.is_relative_to(place.resolve()):
+            raise ConfigError(
+                label or f"release {release.release}",
+                "publish.uri",
+                f"{quoted(release.publish.uri)} lies in {what}; name a folder that readers may see",
+            )
+
+
+def require_predecessor(release: ReleaseConfig, reader: LedgerReader, label: str = "") -> None:
+    """Refuse to replace a release that the ledger does not know, or another one's.
+
+    Args:
+        release: what is asked for.
+        reader: the ledger.
+        label: how the release's file is called in an error; by default the release's name.
+
+    Raises:
+        ConfigError: naming the id and what it is.
+
+    Privacy: ledger only.
+    """
+    from include.budget.errors import UnknownName
+
+    if release.supersedes is None:
+        return
+    try:
+        known = reader.release(release.supersedes)
+        fault = f"is a release of {known.release} on the dataset {known.dataset}"
+        if (known.release, known.dataset) == (release.release, release.dataset):
+            return
+    except UnknownName:
+        fault = "is not in the ledger"
+    raise ConfigError(
+        label or f"release {release.release}",
+        "supersedes",
+        f"{quoted(release.supersedes)} {fault}; name the id of an earlier release of "
+        f"{release.release} (`python -m include.cli releases` lists them) or remove the key",
+    )

@@ -1,0 +1,67 @@
+"""What would be found only after the budget is spent is refused before it is."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from include.config.errors import ConfigError
+from include.stages.budget_eval import budget_eval
+from include.stages.load import load
+from include.stages.planning import run_of_file
+from tests.clinic import RELEASE
+from tests.stages.test_stages import edit, release
+
+
+def untouched(place) -> bool:
+    return all(pool.spent_pico == pool.held_pico == 0 for pool in place.reader.pools())
+
+
+@pytest.mark.parametrize("uri", ["protected", "work/x", "keys", "checkpoints", "a/../protected"])
+def test_no_package_goes_where_readers_must_not_look(place, make_run, uri):
+    run = make_run()
+    snapshot = load(run, place)
+    edit(place, "uri: releases", f"uri: {uri}")
+    told = r"publish\.uri: '.*' lies in the .*; name a folder"
+    for stage in (
+        lambda: load(make_run(), place),
+        lambda: budget_eval(make_run(), place, snapshot),
+    ):
+        with pytest.raises(ConfigError, match=told):
+            stage()
+    with pytest.raises(ConfigError, match=r"^releases/wards\.yaml: publish\.uri: "):
+        run_of_file(place.settings.config_dir / "releases" / "wards.yaml", place.settings)
+    assert untouched(place)
+
+
+def test_only_an_earlier_release_of_the_same_name_is_replaced(place, make_run):
+    _, first = release(make_run(), place)
+    spent = [pool.spent_pico for pool in place.reader.pools()]
+    for wrong, changes in {
+        "is not in the ledger": {"supersedes": "nope"},
+        "is a release of wards": {"supersedes": first.release_id, "release": "other"},
+    }.items():
+        run = make_run(period="2002-12-31", run_id="run-2")
+        run = make_run(
+            period="2002-12-31", run_id="run-2", release=run.release.model_copy(update=changes)
+        )
+        snapshot = load(run, place)
+        with pytest.raises(ConfigError, match=f"supersedes: .* {wrong}"):
+            budget_eval(run, place, snapshot)
+    assert [pool.spent_pico for pool in place.reader.pools()] == spent
+    path = place.settings.config_dir / "releases" / "wards.yaml"
+    path.write_text(RELEASE + f"supersedes: {first.release_id}\n")
+    run = make_run(period="2002-12-31", run_id="run-2")
+    assert budget_eval(run, place, load(run, place)).state == "reserved"
+
+
+def test_a_release_in_two_files_is_named_and_a_draft_elsewhere_is_not(place, tmp_path):
+    folder = place.settings.config_dir / "releases"
+    (folder / "copy.yaml").write_text(RELEASE)
+    told = "releases/wards.yaml: release: 'wards' is also declared in releases/copy.yaml; rename"
+    with pytest.raises(ConfigError, match=re.escape(told)):
+        run_of_file(folder / "wards.yaml", place.settings)
+    draft = tmp_path / "draft.yaml"
+    draft.write_text(RELEASE)
+    assert run_of_file(draft, place.settings).release.release == "wards"
