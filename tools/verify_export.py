@@ -6,7 +6,8 @@
 It walks the hash chain, replays every balance and state from the journal alone, compares them with
 the figures the export claims, checks each signed checkpoint with the public keys you give (get them
 from the publisher by another way), and checks that the entry a published manifest names is in the
-export, and that its charge was published under this very manifest. It prints the first thing that is wrong and exits with 1; a file it cannot read is 2.
+export, and that its charge was published under this very manifest. It prints the first thing that
+is wrong and exits with 1; a file it cannot read is 2.
 """
 
 from __future__ import annotations

@@ -6,28 +6,44 @@ same budget twice. Exported checkpoints and published manifests remember.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from include.budget.errors import LedgerRewound
+from include.budget.errors import LedgerError, LedgerRewound
 from include.budget.store.transaction import Transaction
 from include.budget.verify import Anchor
 
 CHECKPOINT_PATTERN = "checkpoint-*.json"
 Source = Callable[[], Sequence[Anchor]]
+Signed = Callable[[str, str, str], bool]
+"""Whether a checkpoint's body (first) was signed by the key of that id (second) with that signature
+(third, hex)."""
 
 
-def exported_checkpoints(folder: Path) -> Source:
+class WitnessDamaged(LedgerError):
+    """An exported checkpoint cannot be read or is not signed: it says nothing of the ledger.
+
+    The step stops, since the true one may know of a loss. No pool is frozen: one bad file in a
+    folder must not stop all budget.
+
+    Privacy: ledger only.
+    """
+
+
+def exported_checkpoints(folder: Path, signed: Signed | None = None) -> Source:
     """Look up every checkpoint exported to a folder, each time it is asked.
 
     Args:
         folder: Where checkpoints are exported to, outside the database.
+        signed: Checks signatures; None believes every file.
 
     Returns:
         A source of all anchors, in order of entries. All, not the newest: a ledger that lost one
-        and went on would otherwise be believed as soon as it exported a younger one.
+        and went on would otherwise be believed as soon as it exported a younger one. It raises
+        `WitnessDamaged` as `checkpoint_anchor` does.
 
     Privacy: ledger only.
     """
@@ -37,27 +53,38 @@ def exported_checkpoints(folder: Path) -> Source:
         for path in folder.glob(CHECKPOINT_PATTERN):
             key = (path, path.stat().st_mtime_ns)
             if key not in known:
-                known[key] = checkpoint_anchor(path)
+                known[key] = checkpoint_anchor(path, signed)
         return sorted(known.values())
 
     return look
 
 
-def checkpoint_anchor(path: Path) -> Anchor:
+def checkpoint_anchor(path: Path, signed: Signed | None = None) -> Anchor:
     """Read the anchor of an exported checkpoint.
 
+    Args:
+        path: The file.
+        signed: Checks its signature; None believes the file.
+
     Raises:
-        LedgerRewound: The file is no checkpoint; a damaged witness must not be ignored.
+        WitnessDamaged: The file is no checkpoint or not signed; it must not be ignored.
 
     Privacy: ledger only.
     """
     try:
-        body = json.loads(json.loads(path.read_text(encoding="utf-8"))["body"])
-        return anchor_of(body, f"checkpoint {path.name}")
+        record = json.loads(path.read_text(encoding="utf-8"))
+        anchor = anchor_of(json.loads(record["body"]), f"checkpoint {path.name}")
+        told = (str(record["body"]), str(record["key_id"]), str(record["signature"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise LedgerRewound(
+        raise WitnessDamaged(
             f"the exported checkpoint {path.name} cannot be read: restore it from its copy."
         ) from None
+    if signed is not None and not signed(*told):
+        raise WitnessDamaged(
+            f"the exported checkpoint {path.name} does not bear the signature of a key kept here: "
+            "restore it from its copy, or the key's public half to the folder of keys."
+        )
+    return anchor
 
 
 def anchor_of(body: Mapping[str, Any], source: str) -> Anchor:
@@ -78,9 +105,11 @@ def manifest_anchor(path: Path) -> Anchor:
     Privacy: ledger only.
     """
     try:
-        lineage = json.loads(path.read_text(encoding="utf-8"))["dp"]["lineage"]
+        content = path.read_bytes()
+        lineage = json.loads(content)["dp"]["lineage"]
         source = f"the manifest of {lineage['release']}, {lineage['period']}"
-        return Anchor(int(lineage["entry_seq"]), str(lineage["entry_hash"]), source)
+        seq, hashed = int(lineage["entry_seq"]), str(lineage["entry_hash"])
+        return Anchor(seq, hashed, source, manifest=hashlib.sha256(content).hexdigest())
     except (OSError, ValueError, KeyError, TypeError):
         raise LedgerRewound(f"{path}: this manifest names no ledger entry.") from None
 

@@ -31,6 +31,7 @@ class Anchor(NamedTuple):
         hash: Its hash.
         source: Where it was seen, for the sentence.
         used: What each pool had held or spent by then, where the source says so, units of 1e-12.
+        manifest: SHA-256 of the manifest that names the entry, hex; empty for another source.
 
     Privacy: ledger only.
     """
@@ -39,6 +40,7 @@ class Anchor(NamedTuple):
     hash: str
     source: str = "an anchor"
     used: tuple[tuple[str, int], ...] = ()
+    manifest: str = ""
 
 
 @dataclass(frozen=True)
@@ -72,12 +74,17 @@ class VerifyReport:
         return asdict(self) | {"sentences": [str(problem) for problem in self.problems]}
 
 
-def verify(engine: Engine, anchors: Iterable[Anchor | tuple[int, str]] = ()) -> VerifyReport:
+def verify(
+    engine: Engine,
+    anchors: Iterable[Anchor | tuple[int, str]] = (),
+    damaged: Iterable[str] = (),
+) -> VerifyReport:
     """Verify a ledger against itself and against what was seen outside.
 
     Args:
         engine: The ledger's database.
         anchors: Pairs (seq, hash) from checkpoints and manifests.
+        damaged: A sentence for each exported checkpoint that says nothing.
 
     Returns:
         The report; malformed rows are findings.
@@ -92,7 +99,7 @@ def verify(engine: Engine, anchors: Iterable[Anchor | tuple[int, str]] = ()) -> 
         head = queries.head(connection)
         replay = Replay(str(head["ledger_id"]))
         wanted = {anchor.seq for anchor in seen}
-        found: list[Problem] = []
+        found = [Problem(None, sentence.rstrip(".")) for sentence in damaged]
         hashes: dict[int, str] = {}
         parts: tuple[Iterator[Problem], ...] = (
             _walk(connection, replay, wanted, hashes),
@@ -123,6 +130,16 @@ def verify(engine: Engine, anchors: Iterable[Anchor | tuple[int, str]] = ()) -> 
 
 
 def _notes(replay: Replay) -> tuple[str, ...]:
+    pools = replay.tables["pool"].values()
+    frozen = sum(pool["status"] == "frozen" for pool in pools)
+    stopped = (
+        f"FROZEN: {frozen} of {len(pools)} pools; nothing can be reserved or opened until "
+        "`admin reconcile` has opened them again",
+    )
+    return (stopped if frozen else ()) + _reconciled(replay)
+
+
+def _reconciled(replay: Replay) -> tuple[str, ...]:
     if not replay.lost:
         return ()
     lost = sorted(replay.lost)
@@ -163,8 +180,9 @@ def _head(head: Mapping[str, Any], replay: Replay) -> Iterator[Problem]:
 def _anchors(
     seen: Iterable[Anchor], hashes: Mapping[int, str], replay: Replay
 ) -> Iterator[Problem]:
-    for seq, hashed, source, used in seen:
+    for seq, hashed, source, used, manifest in seen:
         if hashes.get(seq) == hashed:
+            yield from _manifest(seq, source, manifest, replay) if manifest else ()
             continue
         if (seq, hashed) not in replay.lost:
             what = "is missing" if seq > replay.seq else "has another hash"
@@ -176,6 +194,20 @@ def _anchors(
                 f"is lost, and its reconciliation charged {pool_id} less than {source} had seen "
                 "used: budget was given back",
             )
+
+
+def _manifest(seq: int, source: str, digest: str, replay: Replay) -> Iterator[Problem]:
+    """Compare a manifest with the one its charge was published under, where it was."""
+    charges = replay.tables["charge"].values()
+    sealed = next((one for one in charges if one["sealed_seq"] == seq), None)
+    if sealed is None:
+        yield Problem(seq, f"seals no charge although {source} names it: the manifest was changed")
+    elif sealed["manifest_digest"] not in (None, digest):
+        yield Problem(
+            seq,
+            f"its charge was published under another manifest than {source}: the manifest was "
+            "changed",
+        )
 
 
 def _checkpoints(connection: Connection, hashes: Mapping[int, str]) -> Iterator[Problem]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import io
 import json
 import subprocess
@@ -17,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from include.budget.anchors import manifest_anchor
 from include.budget.checkpoint import Checkpoint, checkpoint, export_checkpoint, message
 from include.budget.export import export
 from include.budget.journal import entry_hash
@@ -48,7 +50,7 @@ class Auditor:
 
     def __init__(self, world: World, folder: Path) -> None:
         self.folder = folder
-        charges = [world.published("1"), world.published("2", "0.5")]
+        self.manifests = [self._publish(world, "1"), self._publish(world, "2", "0.5")]
         key = Key()
         made = checkpoint(world.engine, key)
         self.checkpoint = export_checkpoint(made, folder / "anchors")
@@ -56,10 +58,17 @@ class Auditor:
         world.reserve("4", "0.5")
         self.key = folder / "public.pem"
         self.key.write_bytes(key.pem)
-        self.manifests = [self._manifest(charge) for charge in charges]
         self.export = folder / "ledger.jsonl"
         with self.export.open("w", encoding="utf-8") as file:
             self.entries = export(world.engine, file)
+
+    def _publish(self, world: World, name: str, epsilon: str = "1") -> Path:
+        """Publish a release under the manifest that names its sealed entry."""
+        charge = world.ledger.begin_publishing(world.sealed(name, epsilon).charge_id)
+        path = self._manifest(charge)
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        world.ledger.publish(charge.charge_id, manifest_digest=digest, uri="releases/x")
+        return path
 
     def _manifest(self, charge: Charge) -> Path:
         path = self.folder / f"{charge.period}.json"
@@ -112,6 +121,20 @@ def test_a_published_manifest_alone_is_enough(auditor: Auditor) -> None:
     auditor.manifests[0].write_text(json.dumps(manifest))
     code, told = auditor.run("--manifest", auditor.manifests[0])
     assert code == 1 and "entry 7: missing or changed although the manifest" in told
+
+
+def test_a_manifest_that_claims_less_than_the_published_one_is_found(
+    auditor: Auditor, world: World
+) -> None:
+    """Whoever edits the claim keeps the entry that the ledger knows."""
+    path = auditor.manifests[1]
+    manifest = json.loads(path.read_text()) | {"epsilon": "0.001"}
+    path.write_text(json.dumps(manifest))
+    code, told = auditor.everything()
+    assert code == 1 and "was published under another manifest than period_2.json" in told
+    [problem] = world.verify(manifest_anchor(path)).problems
+    assert "was published under another manifest than the manifest of monthly" in str(problem)
+    assert world.verify(manifest_anchor(auditor.manifests[0])).ok
 
 
 def test_the_script_imports_the_standard_library_only() -> None:

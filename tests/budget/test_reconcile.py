@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, Table
 
-from include.budget.anchors import exported_checkpoints, guard, manifest_anchor
+from include.budget.anchors import (
+    WitnessDamaged,
+    exported_checkpoints,
+    guard,
+    manifest_anchor,
+)
 from include.budget.checkpoint import Checkpoint, checkpoint, export_checkpoint
 from include.budget.errors import InvalidRequest, LedgerRewound, PoolFrozen
 from include.budget.ledger import Ledger
@@ -227,15 +233,18 @@ def test_a_sound_ledger_passes_the_guard(world: World, tmp_path: Path) -> None:
 
 def test_a_damaged_checkpoint_is_not_ignored(world: World, tmp_path: Path) -> None:
     (tmp_path / "checkpoint-000000000001.json").write_text("{}")
-    with pytest.raises(LedgerRewound, match="cannot be read"):
+    with pytest.raises(WitnessDamaged, match=r"checkpoint-000000000001\.json cannot be read"):
         _guarded(world, tmp_path).reserve(world.request(), zcdp)
+    assert {pool.status for pool in world.reader.pools()} == {"open"}
 
 
 def test_a_manifest_is_an_anchor(tmp_path: Path) -> None:
     path = tmp_path / "datapackage.json"
     lineage = {"entry_seq": 7, "entry_hash": "ab", "release": "monthly", "period": "2026-01"}
     path.write_text(json.dumps({"dp": {"lineage": lineage}}))
-    assert manifest_anchor(path) == Anchor(7, "ab", "the manifest of monthly, 2026-01")
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    told = "the manifest of monthly, 2026-01"
+    assert manifest_anchor(path) == Anchor(7, "ab", told, manifest=digest)
     path.write_text("{}")
     with pytest.raises(LedgerRewound):
         manifest_anchor(path)
