@@ -151,8 +151,9 @@ def verify(args: argparse.Namespace, settings: Settings) -> Answer:
     from include.budget.verify import verify as verify_ledger
     from include.stages.ledger import exported_anchors
 
-    anchors = exported_anchors(settings) + [manifest_anchor(Path(one)) for one in args.manifest]
-    report = verify_ledger(connect(settings.ledger_url), anchors)
+    anchors, damaged = exported_anchors(settings)
+    anchors += [manifest_anchor(Path(one)) for one in args.manifest]
+    report = verify_ledger(connect(settings.ledger_url), anchors, damaged)
     said = [str(problem) for problem in report.problems] or ["Nothing is wrong."]
     text = [
         f"{report.entries} entries, {report.charges} charges, {report.releases} releases; head "

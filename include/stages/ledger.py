@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from include.settings import Settings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from include.budget.ledger import Ledger
     from include.budget.verify import Anchor, VerifyReport
     from include.stages.run import Workplace
@@ -29,7 +31,8 @@ def open_ledger(settings: Settings, url: str) -> Ledger:
     from include.budget.ledger import Ledger
     from include.budget.store import connect
 
-    return Ledger(connect(url), guard=guard(exported_checkpoints(settings.checkpoints_dir)))
+    source = exported_checkpoints(settings.checkpoints_dir, signed_here(settings))
+    return Ledger(connect(url), guard=guard(source))
 
 
 def witness(place: Workplace) -> str:
@@ -41,6 +44,7 @@ def witness(place: Workplace) -> str:
     Raises:
         LedgerRewound: an exported checkpoint is unknown to the ledger; nothing was signed, because
             a younger witness would hide the loss.
+        WitnessDamaged: an exported checkpoint is damaged; nothing was signed either.
 
     Privacy: ledger only.
     """
@@ -52,20 +56,52 @@ def witness(place: Workplace) -> str:
     made = checkpoint(
         place.ledger.engine,
         load_signer(place.settings.keys_dir),
-        guard=guard(exported_checkpoints(folder)),
+        guard=guard(exported_checkpoints(folder, signed_here(place.settings))),
     )
     return export_checkpoint(made, folder).name
 
 
-def exported_anchors(settings: Settings) -> list[Anchor]:
-    """Return what every exported checkpoint has seen of the journal.
+def exported_anchors(settings: Settings) -> tuple[list[Anchor], list[str]]:
+    """Return what every exported checkpoint has seen of the journal, and which are damaged.
 
     Privacy: ledger only.
     """
-    from include.budget.anchors import CHECKPOINT_PATTERN, checkpoint_anchor
+    from include.budget.anchors import CHECKPOINT_PATTERN, WitnessDamaged, checkpoint_anchor
 
-    files = sorted(settings.checkpoints_dir.glob(CHECKPOINT_PATTERN))
-    return [checkpoint_anchor(path) for path in files]
+    signed, anchors, damaged = signed_here(settings), [], []
+    for path in sorted(settings.checkpoints_dir.glob(CHECKPOINT_PATTERN)):
+        try:
+            anchors.append(checkpoint_anchor(path, signed))
+        except WitnessDamaged as fault:
+            damaged.append(str(fault))
+    return anchors, damaged
+
+
+def signed_here(settings: Settings) -> Callable[[str, str, str], bool]:
+    """Return what tells whether a checkpoint was signed by one of this installation's keys.
+
+    Where no public key is kept nothing can be told, and every checkpoint counts: the ledger's
+    loss is noticed rather than missed.
+
+    Privacy: ledger only.
+    """
+    from include.budget.checkpoint import message
+    from include.publishing.signing import PUBLIC_FOLDER, KeyFileError, verify
+
+    folder = settings.keys_dir / PUBLIC_FOLDER
+
+    def signed(body: str, key_id: str, signature: str) -> bool:
+        pems = {path.stem: path for path in folder.glob("*.pem")}
+        if not pems:
+            return True
+        if key_id not in pems:
+            return False
+        try:
+            return verify(pems[key_id].read_bytes(), bytes.fromhex(signature), message(body))
+        except (OSError, ValueError, KeyFileError):
+            return False
+
+    return signed
 
 
 def verify_ledger(place: Workplace) -> VerifyReport:
@@ -75,7 +111,8 @@ def verify_ledger(place: Workplace) -> VerifyReport:
     """
     from include.budget.verify import verify
 
-    report = verify(place.ledger.engine, exported_anchors(place.settings))
+    anchors, damaged = exported_anchors(place.settings)
+    report = verify(place.ledger.engine, anchors, damaged)
     _keep_verification(place.settings, report)
     return report
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from include.budget.anchors import WitnessDamaged
 from include.cli.__main__ import command, main, parser
+from include.stages.budget_eval import budget_eval
+from include.stages.ledger import open_ledger, witness
+from include.stages.load import load
+from include.stages.run import Workplace
 from tests.stages.test_stages import release
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -103,14 +109,49 @@ def test_a_plan_prints_the_cost_that_is_later_debited_to_the_last_digit(cli, pla
 def test_verify_compares_the_witnesses_and_finds_a_rewritten_entry(cli, place, released):
     manifest = f"{released.uri}/datapackage.json"
     report = facts(cli, "verify", "--manifest", manifest)
-    assert (report["ok"], report["anchors"]) == (True, 3)
-    checkpoint, _ = place.settings.checkpoints_dir.glob("checkpoint-*.json")
+    assert (report["ok"], report["anchors"]) == (True, 4)
+    checkpoint, *_ = place.settings.checkpoints_dir.glob("checkpoint-*.json")
     record = json.loads(checkpoint.read_text())
     record["body"] = record["body"].replace('"hash":"', '"hash":"0')
     checkpoint.write_text(json.dumps(record))
     code, out, _ = cli("verify")
     assert code == 1
     assert "checkpoint" in out
+
+
+def test_a_checkpoint_that_is_not_signed_stops_the_step_and_freezes_nothing(
+    cli, place, make_run, released
+):
+    path, *_ = place.settings.checkpoints_dir.glob("checkpoint-*.json")
+    good = path.read_text()
+    record = json.loads(good)
+    forged = json.loads(record["body"]) | {"seq": 999}
+    run = make_run(period="2002-12-31", run_id="run-2")
+    spent = [(pool.held_pico, pool.spent_pico) for pool in place.reader.pools()]
+    for bad in (
+        json.dumps(record | {"body": json.dumps(forged)}),
+        json.dumps(record | {"key_id": "0" * 16}),
+        json.dumps(record | {"signature": "none"}),
+        "{}",
+    ):
+        path.write_text(bad)
+        place = Workplace(place.settings, open_ledger(place.settings, place.settings.ledger_url))
+        with pytest.raises(WitnessDamaged, match=re.escape(path.name)):
+            budget_eval(run, place, None)
+        with pytest.raises(WitnessDamaged, match=re.escape(path.name)):
+            witness(place)
+        code, out, _ = cli("verify")
+        assert code == 1 and f"the exported checkpoint {path.name}" in out
+        assert "FROZEN" not in out
+    assert {pool.status for pool in place.reader.pools()} == {"open"}
+    assert [(pool.held_pico, pool.spent_pico) for pool in place.reader.pools()] == spent
+    path.write_text(good)
+    assert budget_eval(run, place, load(run, place)).state == "reserved"
+
+
+def test_verify_says_when_pools_are_frozen(cli, released):
+    assert cli("admin", "freeze", "--reason", "a drill")[0] == 0
+    assert "FROZEN: 2 of 2 pools" in cli("verify")[1]
 
 
 def test_an_export_is_checked_by_the_standalone_verifier(cli, released, tmp_path):
