@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 
 import psutil
@@ -174,4 +173,3 @@ def test_nothing_of_a_test_is_left_frozen() -> None:
     """The house is taken down after this; a stopped process would keep it up."""
     mine = psutil.Process(os.getpid()).children(recursive=True)
     assert not [one for one in mine if one.status() == psutil.STATUS_STOPPED]
-    assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
