@@ -12,6 +12,11 @@ from include.budget.models import require_text
 from include.budget.pools import require_equal
 from include.budget.store.transaction import Transaction
 
+_FIX = (
+    "restore it in the dataset's file, or enter the change with `python -m include.cli admin amend "
+    "{} --reason WHY`"
+)
+
 
 def register_dataset(
     tx: Transaction,
@@ -61,7 +66,7 @@ def register_dataset(
                 for row in tx.rows("dataset_population", dataset=name)
             },
         }
-        require_equal(f"dataset {name}", declared, registered)
+        require_equal(f"dataset {name}", declared, registered, lambda _: _FIX.format(name))
         return
     changes = [Change("dataset", name, {"schema_digest": schema_digest, "reuse": reuse})]
     changes += [

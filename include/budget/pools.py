@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from include.accounting.accountant import Accounting
 from include.accounting.amounts import format_amount
@@ -158,9 +158,18 @@ def open_pools(
 
 
 def require_equal(
-    what: str, declared: Mapping[str, object], registered: Mapping[str, object]
+    what: str,
+    declared: Mapping[str, object],
+    registered: Mapping[str, object],
+    fix: Callable[[str], str],
 ) -> None:
     """Refuse a declaration that differs from what is registered, naming both.
+
+    Args:
+        what: What is declared, in words.
+        declared: What the file says, by key.
+        registered: What the ledger holds.
+        fix: What to do about a key that differs.
 
     Raises:
         DeclarationMismatch: It does.
@@ -172,8 +181,23 @@ def require_equal(
         if mine != theirs:
             raise DeclarationMismatch(
                 f"{what}: {name} is declared as {plain(mine)} and registered as {plain(theirs)}: "
-                "restore the declaration, or have an administrator record the change with a reason."
+                f"{fix(name)}."
             )
+
+
+def budget_fix(subject: str, key: str) -> str:
+    """Say how a figure of budgets.yaml that differs from the registered one is put right.
+
+    Privacy: ledger only.
+    """
+    restore = "restore it in budgets.yaml"
+    if key.startswith("per_"):
+        act = f"admin limit {subject} EPSILON --reason WHY"
+    elif key.startswith("epsilon"):
+        act = f"admin generation {subject} EPSILON --authorised-by NAME --reason WHY"
+    else:
+        return f"{restore}, since it is fixed for a population's life"
+    return f"{restore}, or enter the change with `python -m include.cli {act}`"
 
 
 def optional_pico(value: int | None, name: str) -> int | None:

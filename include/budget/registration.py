@@ -13,6 +13,7 @@ from include.budget.journal import Change
 from include.budget.models import require_pico, require_text
 from include.budget.policy import UNIT
 from include.budget.pools import (
+    budget_fix,
     current_pools,
     limit_change,
     limit_in_words,
@@ -82,7 +83,9 @@ def register_population(
             "delta": format_delta(known["delta_exponent"]),
             "per_operation_limit": limit_in_words(current[0].limit_pico),
         } | {f"epsilon ({UNIT[p.accounting]})": format_amount(p.epsilon_pico) for p in current}
-        require_equal(f"population {name}", declared, registered)
+        require_equal(
+            f"population {name}", declared, registered, lambda key: budget_fix(subject, key)
+        )
         return
     open_pools(
         tx,
@@ -161,6 +164,7 @@ def register_user_pool(
                 "epsilon": format_amount(known[0].epsilon_pico),
                 "per_request": limit_in_words(known[0].limit_pico),
             },
+            lambda key: budget_fix(subject, key),
         )
         return
     first = tx.row("population", links[0]["population"])

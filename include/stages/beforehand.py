@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from include.accounting import format_delta
 from include.config.errors import ConfigError, quoted
 
 if TYPE_CHECKING:
     from include.budget.reader import LedgerReader
     from include.config.requests import ReleaseConfig
     from include.settings import Settings
+    from include.stages.run import ReleaseRun
 
 
 def require_destination(release: ReleaseConfig, settings: Settings, label: str = "") -> None:
@@ -44,6 +46,26 @@ def require_destination(release: ReleaseConfig, settings: Settings, label: str =
                 label or f"release {release.release}",
                 "publish.uri",
                 f"{quoted(release.publish.uri)} lies in {what}; name a folder that readers may see",
+            )
+
+
+def require_delta(run: ReleaseRun, reader: LedgerReader) -> None:
+    """Refuse a delta in budgets.yaml that is not the registered one: it would misprice the plan.
+
+    Raises:
+        ConfigError: naming the population and both deltas.
+
+    Privacy: ledger only.
+    """
+    registered = {pool.owner: pool.delta for pool in reader.pools() if pool.kind == "dataset"}
+    for name in run.dataset.populations:
+        declared = format_delta(run.budgets.populations[name].delta_exponent)
+        if registered.get(name, declared) != declared:
+            raise ConfigError(
+                "budgets.yaml",
+                f"populations.{name}.delta",
+                f"{declared} differs from {registered[name]}, which the ledger has registered; "
+                "restore it, since delta is fixed for a population's life",
             )
 
 

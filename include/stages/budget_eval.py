@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from include.errors import CuSynError
-from include.stages.beforehand import require_destination, require_predecessor
+from include.stages.beforehand import require_delta, require_destination, require_predecessor
 from include.stages.declared import require_registered
 from include.stages.run import ReleaseRun, Workplace, authorise_once
 from include.stages.task import budget_request, delta_exponent_of, synthesis_task
@@ -35,8 +35,8 @@ def budget_eval(run: ReleaseRun, place: Workplace, snapshot_id: str | None) -> C
         NotAllowed: the actor may not ask for this requester.
         PeriodMissing: the run names no period.
         NotAsRegistered: the dataset's file differs from its registration.
-        ConfigError: it would be published where readers must not look, or replaces what is not its
-            own earlier release.
+        ConfigError: it would be published where readers must not look, replaces what is not its
+            own earlier release, or its delta is not the registered one.
         ReservationVoid: the run's reservation has expired.
         CuSynError: the ledger refused to consider the request; nothing was charged.
 
@@ -55,6 +55,7 @@ def budget_eval(run: ReleaseRun, place: Workplace, snapshot_id: str | None) -> C
     require_registered(run, place)
     require_destination(run.release, place.settings)
     require_predecessor(run.release, place.reader)
+    require_delta(run, place.reader)
     prices = cost_of(synthesis_task(run), run.release.mechanism, delta_exponent_of(run))
     charge = place.ledger.reserve(budget_request(run, snapshot_id), prices)
     if charge.state == "void":

@@ -56,6 +56,19 @@ def test_only_an_earlier_release_of_the_same_name_is_replaced(place, make_run):
     assert budget_eval(run, place, load(run, place)).state == "reserved"
 
 
+def test_a_delta_that_is_not_the_registered_one_is_named(place, make_run):
+    budgets = place.settings.config_dir / "budgets.yaml"
+    budgets.write_text(budgets.read_text().replace("1e-9", "1e-6"))
+    told = (
+        r"^budgets\.yaml: populations\.patients\.delta: 1e-6 differs from 1e-9, which the ledger "
+    )
+    run = make_run()
+    snapshot = load(run, place)
+    with pytest.raises(ConfigError, match=told):
+        budget_eval(run, place, snapshot)
+    assert untouched(place)
+
+
 def test_a_release_in_two_files_is_named_and_a_draft_elsewhere_is_not(place, tmp_path):
     folder = place.settings.config_dir / "releases"
     (folder / "copy.yaml").write_text(RELEASE)
