@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Engine
 
+from include.accounting.accountant import MIN_ZCDP_CHARGE_PICO
 from include.accounting.amounts import ONE, format_amount, format_delta
 from include.accounting.zcdp import epsilon_from_rho, rho_from_epsilon
 from include.budget.errors import UnknownName
@@ -303,4 +304,8 @@ def _largest(row: PoolRow, remaining_pico: int) -> int:
     if row.accounting == "zcdp":
         while rho_from_epsilon(largest, row.delta_exponent) > remaining_pico:
             largest -= 1
-    return largest if row.limit_pico is None else min(largest, row.limit_pico)
+        if rho_from_epsilon(MIN_ZCDP_CHARGE_PICO, row.delta_exponent) <= remaining_pico:
+            largest = max(largest, MIN_ZCDP_CHARGE_PICO)  # the way there and back rounds twice
+    if row.limit_pico is not None:
+        largest = min(largest, row.limit_pico)
+    return largest if largest >= MIN_ZCDP_CHARGE_PICO else 0  # no smaller release is planned

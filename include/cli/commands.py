@@ -59,6 +59,8 @@ def pools(args: argparse.Namespace, settings: Settings) -> Answer:
 
 def charges(args: argparse.Namespace, settings: Settings) -> Answer:
     """List the charges, newest first."""
+    if args.limit < 1:
+        raise CuSynError(f"--limit is {args.limit}; write a whole number of at least 1")
     found = open_reader(settings).charges(limit=args.limit)
     header = ["charge", "release", "period", "for", "by", "asked", "granted", "bound by", "state"]
     rows = [
@@ -137,12 +139,22 @@ def register_all(ledger: Ledger, settings: Settings, *, actor: str) -> None:
 
     Privacy: ledger only.
     """
+    from include.config.errors import ConfigError, did_you_mean
     from include.config.loader import list_dataset_names, load_budgets, load_dataset
     from include.stages.register import register as register_declared
 
     names = list_dataset_names(settings.config_dir)
     datasets = [load_dataset(name, settings.config_dir) for name in names]
-    register_declared(ledger, load_budgets(settings.config_dir), datasets, actor=actor)
+    budgets, reader = load_budgets(settings.config_dir), LedgerReader(ledger.engine)
+    for user, config in budgets.users.items():
+        for name in config.datasets:
+            if name not in names and reader.dataset(name) is None:
+                raise ConfigError(
+                    "budgets.yaml",
+                    f"users.{user}.datasets.{name}",
+                    f"no file declares this dataset; {did_you_mean(name, names)}",
+                )
+    register_declared(ledger, budgets, datasets, actor=actor)
 
 
 def verify(args: argparse.Namespace, settings: Settings) -> Answer:

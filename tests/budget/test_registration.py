@@ -109,6 +109,29 @@ def test_pools_tell_epsilon_against_the_reader(world: World) -> None:
     assert float(world.pool("press").largest_release_epsilon) == 1
 
 
+def test_a_rest_too_small_for_any_release_is_told_as_none(world: World) -> None:
+    for user, rest in {"dust": "0.000999", "crumb": "0.001"}.items():
+        world.user(user, "survey", rest, None)
+    told = [world.pool(user).largest_release_epsilon for user in ("dust", "crumb")]
+    assert told == ["0", "0.001"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "fix"),
+    [
+        ({"per_operation_limit_pico": None}, "admin limit population:people EPSILON"),
+        ({"epsilon_pico": pico("11")}, "admin generation population:people EPSILON"),
+        ({"delta_exponent": 6}, "since it is fixed for a population's life"),
+    ],
+)
+def test_a_budget_registered_otherwise_names_the_command_that_changes_it(
+    world: World, changed: dict[str, object], fix: str
+) -> None:
+    with pytest.raises(DeclarationMismatch, match=r"restore it in budgets\.yaml") as told:
+        world.population("people", **changed)
+    assert fix in str(told.value)
+
+
 def test_a_dataset_registered_otherwise_is_told_in_plain_words(world: World) -> None:
     with pytest.raises(DeclarationMismatch) as told:
         world.ledger.register_dataset(
@@ -119,8 +142,8 @@ def test_a_dataset_registered_otherwise_is_told_in_plain_words(world: World) -> 
         )
     assert str(told.value) == (
         "dataset survey: populations is declared as people (id column who, max_rows 3) and "
-        "registered as people (no id column, max_rows 1): restore the declaration, or have an "
-        "administrator record the change with a reason."
+        "registered as people (no id column, max_rows 1): restore it in the dataset's file, or "
+        "enter the change with `python -m include.cli admin amend survey --reason WHY`."
     )
 
 

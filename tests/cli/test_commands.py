@@ -197,6 +197,20 @@ def test_a_release_is_withdrawn_in_the_ledger_and_beside_its_files(cli, released
     assert any("a wrong column" in notice for notice in notices)
 
 
+@pytest.mark.parametrize("limit", ["0", "-1"])
+def test_a_limit_that_lists_nothing_is_refused(cli, limit):
+    code, out, err = cli("charges", "--limit", limit)
+    assert (code, out) == (1, "")
+    assert err == f"--limit is {limit}; write a whole number of at least 1\n"
+
+
+def test_a_budget_on_a_dataset_that_no_file_declares_is_named(cli, place):
+    budgets = place.settings.config_dir / "budgets.yaml"
+    budgets.write_text(budgets.read_text().replace("{clinic:", "{clinics:"))
+    told = "budgets.yaml: users.team.datasets.clinics: no file declares this dataset; did you mean"
+    assert cli("register")[2].startswith(told)
+
+
 def test_a_missing_ledger_is_one_sentence_that_names_the_fix(tmp_path):
     env = {"CUSYN_LEDGER_URL": f"sqlite:///{tmp_path}/none.db", "PATH": "", "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "include.cli", "pools"]
@@ -204,7 +218,7 @@ def test_a_missing_ledger_is_one_sentence_that_names_the_fix(tmp_path):
     assert done.returncode == 1
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
-    assert "airflow db migrate" in done.stderr
+    assert "run `make demo` or `make up` first, or `airflow db migrate` with" in done.stderr
 
 
 def test_every_command_has_its_function_and_takes_json():
