@@ -122,7 +122,7 @@ def test_a_ledger_that_is_not_there_is_named(
     )
     run = rig.release()
     assert run.state == "failed"
-    assert "does not exist: run `airflow db migrate`" in sentence(capfd)
+    assert "does not exist: run `make demo` or `make up` first, or" in sentence(capfd)
     assert not missing.exists()
 
 

@@ -20,6 +20,10 @@ from include.budget.errors import LedgerError, LedgerRefused, LedgerUnavailable
 BUSY_SECONDS = 60
 """How long a writer waits for another on SQLite; the default of 5 s kills busy installations."""
 
+_MAKE_IT = (
+    "run `make demo` or `make up` first, or `airflow db migrate` with the ledger's db_manager "
+    "configured"
+)
 _UNIQUE_VIOLATION = "23505"
 _UNDEFINED_TABLE = "42P01"
 _NO_PRIVILEGE = "42501"
@@ -81,8 +85,8 @@ def _sqlite(url: URL, create: bool) -> Engine:
         # sqlite3 would quietly make an empty file of a mistyped path.
         if not create and url.database and not Path(url.database).exists():
             raise LedgerUnavailable(
-                f"the ledger database {url.database} does not exist: run `airflow db migrate`, or "
-                "correct the ledger's URL."
+                f"the ledger database {url.database} does not exist: {_MAKE_IT}, or correct the "
+                "ledger's URL."
             )
 
     @event.listens_for(engine, "connect")
@@ -197,10 +201,7 @@ def _sentence(fault: BaseException) -> LedgerError:
     if state == _UNIQUE_VIOLATION or "UNIQUE constraint failed" in text or state in _TRY_AGAIN:
         return Collision("another writer got there first: ask again.")
     if state == _UNDEFINED_TABLE or "no such table" in text:
-        return LedgerUnavailable(
-            "the database has no ledger tables: run `airflow db migrate` with the ledger's "
-            "db_manager configured."
-        )
+        return LedgerUnavailable(f"the database has no ledger tables: {_MAKE_IT}.")
     if state == _NO_PRIVILEGE:
         return LedgerRefused(
             "this database role may not do that: connect as the ledger's writer for charges, as "
