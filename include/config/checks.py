@@ -81,7 +81,8 @@ def _sensitive(release: ReleaseConfig, dataset: DatasetConfig) -> Iterator[str]:
             "options: {sensitive: COLUMN}, or tag one column `sensitive: true` in the dataset"
         )
     elif found[0] not in modelled:
-        yield f"options.sensitive: {_unknown(found[0], dataset.modelled_columns, modelled)}"
+        told = _unknown(found[0], dataset.modelled_columns, modelled, "option")
+        yield f"options.sensitive: {told}"
     elif dataset.columns[found[0]].type not in ("category", "boolean"):
         yield (
             f"options.sensitive: {quoted(found[0])} is of type {dataset.columns[found[0]].type}, "
@@ -95,6 +96,9 @@ def _options(release: ReleaseConfig) -> Iterator[str]:
         fault = option_fault(release.mechanism, name, value)
         if fault and not (unknown and name == "quantile_bins"):  # told where columns are checked
             yield f"options.{name}: {fault}"
+    shared = "bin_share" in release.options and "bin_share" in OPTIONS[release.mechanism]
+    if shared and not release.options.get("quantile_bins"):
+        yield "options.bin_share: needs `quantile_bins: {COLUMN: BINS}`; add it or remove this"
 
 
 def _quantile_bins(release: ReleaseConfig, dataset: DatasetConfig) -> Iterator[str]:
@@ -111,7 +115,7 @@ def _quantile_bins(release: ReleaseConfig, dataset: DatasetConfig) -> Iterator[s
     modelled = release_columns(release, dataset)
     for name, bins in asked.items():
         if name not in modelled:
-            yield f"{key}: {_unknown(name, dataset.modelled_columns, modelled)}"
+            yield f"{key}: {_unknown(name, dataset.modelled_columns, modelled, 'option')}"
             continue
         config = dataset.columns[name]
         levels = len(level_labels(config))
@@ -145,7 +149,7 @@ def _columns(release: ReleaseConfig, dataset: DatasetConfig) -> Iterator[str]:
     for key, query in queries:
         for name in query:
             if name not in modelled:
-                yield f"{key}: {_unknown(name, known, modelled)}"
+                yield f"{key}: {_unknown(name, known, modelled, 'query')}"
     if release.partition is not None:
         column = release.partition.column
         places = [*dataset.partition_columns, *dataset.columns]
@@ -162,9 +166,9 @@ def _columns(release: ReleaseConfig, dataset: DatasetConfig) -> Iterator[str]:
             )
 
 
-def _unknown(name: str, known: object, modelled: list[str]) -> str:
+def _unknown(name: str, known: object, modelled: list[str], asked: str) -> str:
     if isinstance(known, dict) and name in known:
-        return f"{quoted(name)} is left out by `columns:`; add it there or drop the query"
+        return f"{quoted(name)} is left out by `columns:`; add it there or drop it from the {asked}"
     return f"unknown column {quoted(name)}; {did_you_mean(name, modelled)}"
 
 

@@ -74,13 +74,17 @@ def read_release(request: dict[str, Any], config_dir: Path) -> ReleaseConfig:
 
     Privacy: ledger only.
     """
+    from include.config.errors import ConfigError, quoted
     from include.config.loader import load_checked, parse_request
     from include.stages.period import check_period, for_period
 
     period = check_period(str(request["period"]).strip())
     if "form" in request:
         return parse_request(_filled_form(request["form"]), config_dir)
-    release = load_checked(config_dir / "releases" / request["file"], config_dir).release
+    file = str(request["file"])
+    if Path(file).name != file:
+        raise ConfigError("request", "file", f"{quoted(file)} is a path; name a file of releases/")
+    release = load_checked(config_dir / "releases" / file, config_dir).release
     return for_period(release, period)
 
 

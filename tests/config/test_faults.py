@@ -52,6 +52,19 @@ CASES = [
     (RELEASE, "column: year", "column: happy", ["partition.column", "constant"]),
     (RELEASE, "rows: 2400", "rows: 0", ["rows", "at least 1"]),
     (RELEASE, "rows: 2400", "columns: [happy]", ["interest", "left out by `columns:`"]),
+    (
+        RELEASE,
+        "mechanism: mwem_pgm",
+        "mechanism: privbayes\ncolumns: [educ, income, prestige, happy, workstat]\n"
+        "options: {quantile_bins: {attend: 4}}",
+        ["options.quantile_bins", "left out by `columns:`", "drop it from the option"],
+    ),
+    (
+        RELEASE,
+        "mechanism: mwem_pgm",
+        "mechanism: privbayes\noptions: {bin_share: 0.2}",
+        ["options.bin_share", "needs `quantile_bins"],
+    ),
     (RELEASE, "rows: 2400", "delta: 1e-6", ["delta", "1e-6", "1e-9"]),
     (
         RELEASE,
