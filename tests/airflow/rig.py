@@ -106,6 +106,16 @@ class Rig:
             _stored[:] = seen
         return bag.dags
 
+    def store(self, dag: Any) -> None:
+        """Store a DAG that stands in no file of the project."""
+        from airflow.dag_processing.dagbag import BundleDagBag, sync_bag_to_db
+
+        self.parse()
+        bag = BundleDagBag(dag_folder=self.config, bundle_path=self.config, bundle_name=BUNDLE)
+        bag.bag_dag(dag)
+        sync_bag_to_db(bag, BUNDLE, None)
+        _stored.clear()
+
     def _seen(self) -> list[Any]:
         """Return what changes when the steward edits a file."""
         files = sorted(path for path in self.config.rglob("*.yaml"))

@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import re
 
+import pendulum
 import pytest
+from airflow.sdk import DAG
 
+from cusyn_airflow.operators.load import LoadOperator
+from cusyn_airflow.operators.validate import ValidateOperator
 from tests.airflow import world
 from tests.airflow.faults import refusing_store, write_lock
 from tests.airflow.rig import Rig, Run
@@ -124,6 +128,19 @@ def test_a_ledger_that_is_not_there_is_named(
     assert run.state == "failed"
     assert "does not exist: run `make demo` or `make up` first, or" in sentence(capfd)
     assert not missing.exists()
+
+
+def test_mapped_stages_are_refused_in_one_sentence(
+    rig: Rig, capfd: pytest.CaptureFixture[str]
+) -> None:
+    asked = [{"file": "pets_by_year.yaml", "period": f"{year}-12-31"} for year in (2020, 2021)]
+    with DAG("mapped", schedule=None, start_date=pendulum.datetime(2020, 1, 1)) as dag:
+        load = LoadOperator.partial(task_id="load", retries=0).expand(request=asked)
+        _ = load >> ValidateOperator.partial(task_id="validate", retries=0).expand(request=asked)
+    rig.store(dag)
+    assert dag.test(logical_date=None).state == "failed"
+    assert sentence(capfd).startswith("load was mapped with expand(), which the stages do not")
+    nothing_lost(rig)
 
 
 def test_a_wrong_privacy_unit_is_named(rig: Rig, capfd: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
@@ -93,11 +93,16 @@ def loaded_snapshot(context: Context) -> str:
     """Return the snapshot that `load` named.
 
     Raises:
-        CuSynError: `load` has not run, whatever colour it shows.
+        CuSynError: `load` has not run, whatever colour it shows, or was mapped.
     """
     loaded = context["ti"].xcom_pull(task_ids="load")
     if not loaded:
         raise CuSynError("load has named no snapshot (was it marked by hand?); clear it")
+    if not isinstance(loaded, Mapping):
+        raise CuSynError(
+            "load was mapped with expand(), which the stages do not support; give each release a "
+            "file, or a DAG of its own stages"
+        )
     return str(loaded["snapshot_id"])
 
 
