@@ -59,21 +59,21 @@ def _reconcile(cli, *words: str):
 def test_reconciling_uses_every_checkpoint_and_everything_verifies_after_it(
     cli, place, make_run, lost, tmp_path
 ):
-    assert len(lost) == 3  # opened, published, and one by hand
+    assert len(lost) == 4  # measured, sealed, published, and one by hand
     with pytest.raises(LedgerRewound):
         budget_eval(make_run(), place, None)
     with pytest.raises(LedgerRewound):
         witness(place)
-    assert len(list(place.settings.checkpoints_dir.glob("checkpoint-*.json"))) == 3
+    assert len(list(place.settings.checkpoints_dir.glob("checkpoint-*.json"))) == 4
     code, out, err = _reconcile(cli)
     assert code == 0, err
-    assert "3 signed checkpoints" in out
+    assert "4 signed checkpoints" in out
     assert {pool.spent_pico > 0 for pool in place.reader.pools()} == {True}
     from include.stages.ledger import verify_ledger
 
     report = verify_ledger(place)
     assert report.ok, report.problems
-    assert "RECONCILED: 3 entries" in report.notes[0]
+    assert "RECONCILED: 4 entries" in report.notes[0]
     from tools.verify_export import main as verify_export
 
     file, keys = tmp_path / "ledger.jsonl", place.settings.keys_dir / "public"

@@ -205,7 +205,7 @@ def test_an_exception_that_quotes_a_row_shows_none(
     targets = {
         "counting": "include.data.private.count_many",
         "encoding": "include.data.decoding.encode_kept",
-        "fitting": "include.stages.synthesize._make_table",
+        "fitting": "include.stages.table._make_table",
     }
 
     def burst(*args: Any, **kwargs: Any) -> Any:
