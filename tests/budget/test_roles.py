@@ -13,7 +13,7 @@ from include.budget.roles import create_roles
 from include.budget.store import connect
 from include.budget.verify import verify
 from tests.budget.servers import PostgresServer, SqliteFiles
-from tests.budget.world import World, pico
+from tests.budget.world import DIGEST, World, pico
 
 
 @pytest.fixture
@@ -39,6 +39,9 @@ def logins(postgres: PostgresServer) -> Iterator[dict[str, Engine]]:
 
 def test_a_writer_can_do_its_work_and_nothing_else(logins: dict[str, Engine]) -> None:
     world = World(logins["writer"])
+    stated = world.sealed("statements", "0.1")
+    world.ledger.state_table(stated.charge_id, DIGEST, beside={})
+    world.ledger.state_approval(stated.charge_id, by="berta", table=DIGEST, report=DIGEST)
     world.published()
     world.ledger.void(world.reserve("2", "0.5").charge_id, "x")
     world.ledger.withdraw("monthly-period_1", "x", "steward")
