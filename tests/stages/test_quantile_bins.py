@@ -163,11 +163,7 @@ def test_too_few_declared_levels_are_told_as_such(place, make_run):
         make_run()
 
 
-def test_what_a_parse_cannot_see_is_refused_by_the_plan_before_spending(place, make_run):
-    wrong = NETWORK.replace("{sensitive: smoker}", "{sensitive: smoker, bin_share: 0.1}")
-    write(place, wrong)
-    run = make_run()
-    snapshot = load(run, place)
-    with pytest.raises(ValueError, match="bin_share needs `quantile_bins"):
-        budget_eval(run, place, snapshot)
-    assert not place.reader.charges()
+def test_a_share_for_bins_without_bins_is_refused_when_the_file_is_read(place, make_run):
+    write(place, NETWORK.replace("{sensitive: smoker}", "{sensitive: smoker, bin_share: 0.1}"))
+    with pytest.raises(ConfigError, match=r"options\.bin_share: needs"):
+        make_run()
