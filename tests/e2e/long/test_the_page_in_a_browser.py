@@ -207,7 +207,10 @@ FOCUS = """() => {
 
 @pytest.fixture(scope="module")
 def many(house: House, verified: Any) -> int:
-    """Five thousand charges more, all denied, so that the pools stay as they are."""
+    """Five thousand charges more, all denied, so that the pools stay as they are.
+
+    The name of this file makes it the last one: no other test shall wait for so many charges.
+    """
     from include.accounting import ONE, Cost, rho_from_epsilon
     from include.budget.models import Request
 
@@ -223,7 +226,7 @@ def many(house: House, verified: Any) -> int:
         epsilon_pico=much,
         accept_at_least_pico=much,
         dag_id=verified.dag_id,
-        run_id=verified.run_id,
+        run_id=f"{verified.run_id} again",
         task_id=verified.task_id,
     )
     price = Cost(rho_from_epsilon(much, 9), None)
