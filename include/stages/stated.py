@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Set
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from include.budget.errors import DigestMismatch, LedgerRewound
 from include.errors import CuSynError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from include.budget.models import Charge
     from include.stages.desk import Desk
     from include.stages.run import Workplace
 
 
+class Held(NamedTuple):
+    """The rounds a work folder holds, read before the journal.
+
+    Privacy: ledger only.
+    """
+
+    written: Set[int]
+    sealed: Set[int]
+
+
 def require_known(
-    place: Workplace, charge: Charge, begun: Collection[int], answered: Collection[int], desk: Desk
+    place: Workplace, charge: Charge, held: Held, begun: Set[int], answered: Set[int]
 ) -> None:
     """Refuse to measure a charge whose work folder remembers more than the journal does.
 
@@ -26,8 +35,8 @@ def require_known(
     Args:
         place: where the release is made.
         charge: a charge that is not sealed.
+        held: what its work folder held before the journal was read.
         begun, answered: numbers of its journalled rounds.
-        desk: its work folder.
 
     Raises:
         LedgerRewound: the folder holds what the journal does not know; an opened charge is
@@ -35,7 +44,7 @@ def require_known(
 
     Privacy: ledger only.
     """
-    unknown = set(desk.rounds()) - set(begun) | desk.sealed_rounds() - set(answered)
+    unknown = (held.written - begun) | (held.sealed - answered)
     if not unknown:
         return
     what = f"its work folder holds round {min(unknown)}, which the ledger does not know"

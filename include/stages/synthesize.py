@@ -17,7 +17,7 @@ from include.stages.declared import require_registered
 from include.stages.desk import Desk
 from include.stages.ledger import witness
 from include.stages.run import ReleaseRun, Workplace, paid_charge
-from include.stages.stated import require_known
+from include.stages.stated import Held, require_known
 from include.stages.store import protect
 from include.stages.table import make_table_once
 from include.stages.task import budget_request, delta_exponent_of, schema_of, synthesis_task
@@ -193,10 +193,12 @@ def _measure(
 def _open_or_resume(
     run: ReleaseRun, place: Workplace, charge: Charge, plan: Plan, desk: Desk
 ) -> tuple[OpenedCharge, dict[str, Any]]:
+    # The folder first: another run may be at work, and it journals before it writes.
+    held = Held(set(desk.rounds()), desk.sealed_rounds())
     rounds = _journalled_rounds(place.reader.entries(charge.charge_id))
-    begun = [turn.number for turn in rounds]
-    answered = [turn.number for turn in rounds if turn.digest is not None]
-    require_known(place, charge, begun, answered, desk)
+    begun = {turn.number for turn in rounds}
+    answered = {turn.number for turn in rounds if turn.digest is not None}
+    require_known(place, charge, held, begun, answered)
     if charge.state == "reserved":
         opened = place.ledger.open(
             charge.charge_id,

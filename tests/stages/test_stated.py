@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from include.budget.errors import DigestMismatch, LedgerRewound
+from include.budget.reader import LedgerReader
 from include.errors import CuSynError
 from include.quality.report import read_report
 from include.stages.approval import NotApproved, approve, is_decided
@@ -123,6 +124,35 @@ def test_a_folder_that_knows_more_than_the_journal_is_never_drawn_again(
     assert [pool.spent_pico for pool in rewound.reader.pools()] == spent
     with pytest.raises(CuSynError):
         synthesize(make_run(attempt=3), rewound)
+
+
+def test_a_run_at_work_at_the_same_time_is_not_taken_for_a_rewound_ledger(
+    place, make_run, monkeypatch
+):
+    """The other run goes on between this one's look at the folder and at the journal."""
+    charge = _granted(place, make_run)
+    begin, entries, looks = JournalledRounds.begin, LedgerReader.entries, []
+
+    def beside(self, round, events):
+        begin(self, round, events)
+        if round == 1:
+            with pytest.raises(CuSynError) as caught:
+                synthesize(make_run(), place)
+            assert not isinstance(caught.value, LedgerRewound)
+
+    def late(reader, *asked):
+        """Answer with what the journal held before the other run's first round."""
+        found = entries(reader, *asked)
+        if asked and not looks:
+            looks.append(Desk(place.desk(charge.charge_id)).write_round(1, {"late": True}))
+            found = [one for one in found if one.kind not in ("begin_round", "answer_round")]
+        return found
+
+    monkeypatch.setattr(JournalledRounds, "begin", beside)
+    monkeypatch.setattr(LedgerReader, "entries", late)
+    synthesize(make_run(), place)
+    assert looks
+    assert place.reader.charge(charge.charge_id).state == "sealed"
 
 
 def test_a_reservation_whose_folder_holds_a_measurement_is_not_opened(place, make_run):
