@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from include.accounting import event_from_dict, format_amount
+from include.budget.errors import AlreadyOpened
 from include.errors import CuSynError
 from include.stages.asked import DeclarationChanged, require_as_asked
 from include.stages.declared import require_registered
@@ -200,14 +201,7 @@ def _open_or_resume(
     answered = {turn.number for turn in rounds if turn.digest is not None}
     require_known(place, charge, held, begun, answered)
     if charge.state == "reserved":
-        opened = place.ledger.open(
-            charge.charge_id,
-            plan=plan.to_dict(),
-            cost=plan.cost,
-            events=[event.to_dict() for event in plan.events],
-            attempt=str(run.attempt),
-        )
-        return opened, {}
+        return _open(run, place, charge, plan), {}
     answers = _answers(rounds, desk)
     if answers is None:
         place.ledger.forfeit(charge.charge_id, "the noisy answers of its rounds cannot be read")
@@ -217,6 +211,28 @@ def _open_or_resume(
     )
     unanswered = [turn.events for turn in rounds if turn.number > charge.rounds_answered]
     return opened, {"resume_from": answers, "interrupted": unanswered}
+
+
+def _open(run: ReleaseRun, place: Workplace, charge: Charge, plan: Plan) -> OpenedCharge:
+    try:
+        return place.ledger.open(
+            charge.charge_id,
+            plan=plan.to_dict(),
+            cost=plan.cost,
+            events=[event.to_dict() for event in plan.events],
+            attempt=str(run.attempt),
+        )
+    except AlreadyOpened:
+        if charge.key == run.key:
+            raise
+        raise _being_measured(charge) from None  # another run was quicker, a moment ago
+
+
+def _being_measured(charge: Charge) -> BeingMeasured:
+    return BeingMeasured(
+        f"charge {charge.charge_id} is being measured by run {charge.run_id} of "
+        f"{charge.dag_id}; wait for it"
+    )
 
 
 def _forfeited(charge: Charge) -> str:
@@ -273,8 +289,5 @@ def _attempt(run: ReleaseRun, charge: Charge) -> str:
     if charge.key == run.key:
         return str(run.attempt)
     if run.is_alive(charge.dag_id, charge.run_id):
-        raise BeingMeasured(
-            f"charge {charge.charge_id} is being measured by run {charge.run_id} of "
-            f"{charge.dag_id}; wait for it"
-        )
+        raise _being_measured(charge)
     return str(max(run.attempt, int(charge.attempt or 0) + 1))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from include.budget.errors import DigestMismatch, LedgerRewound
+from include.budget.errors import AlreadyOpened, DigestMismatch, LedgerRewound
 from include.budget.reader import LedgerReader
 from include.errors import CuSynError
 from include.quality.report import read_report
@@ -22,7 +22,7 @@ from include.stages.load import load
 from include.stages.publish import publish
 from include.stages.quality_check import quality_check
 from include.stages.run import Workplace
-from include.stages.synthesize import JournalledRounds, synthesize
+from include.stages.synthesize import BeingMeasured, JournalledRounds, synthesize
 from tests.stages.test_stages import edit
 
 
@@ -265,3 +265,13 @@ def test_an_approval_is_of_the_report_that_was_shown(place, make_run):
         publish(make_run(), place)
     approve(make_run(), place, "carol")
     assert publish(make_run(), place).release_id
+
+
+def test_a_second_run_that_loses_the_opening_by_a_moment_waits(place, make_run, monkeypatch):
+    charge = _granted(place, make_run)  # as the second run has read it: reserved
+    place.ledger.open(charge.charge_id, plan={}, cost=charge.planned, events=[], attempt="1")
+    monkeypatch.setattr("include.stages.synthesize.paid_charge", lambda run, place: charge)
+    with pytest.raises(BeingMeasured, match="wait for it"):
+        synthesize(make_run(run_id="run-2"), place)
+    with pytest.raises(AlreadyOpened):
+        synthesize(make_run(), place)
