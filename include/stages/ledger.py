@@ -48,17 +48,13 @@ def witness(place: Workplace) -> str:
 
     Privacy: ledger only.
     """
-    from include.budget.anchors import exported_checkpoints, guard
     from include.budget.checkpoint import checkpoint, export_checkpoint
     from include.publishing.signing import load_signer
 
-    folder = place.settings.checkpoints_dir
-    made = checkpoint(
-        place.ledger.engine,
-        load_signer(place.settings.keys_dir),
-        guard=guard(exported_checkpoints(folder, signed_here(place.settings))),
-    )
-    return export_checkpoint(made, folder).name
+    signer = load_signer(place.settings.keys_dir)
+    # The ledger's own guard has read the folder before; a new one would read every file again.
+    made = checkpoint(place.ledger.engine, signer, guard=place.ledger.guard)
+    return export_checkpoint(made, place.settings.checkpoints_dir).name
 
 
 def exported_anchors(settings: Settings) -> tuple[list[Anchor], list[str]]:
