@@ -123,8 +123,9 @@ POOLS_OF_DATASET = PoolReading(
     .order_by(POOL.c.pool_id)
 )
 
-POOLS_OF_SUBJECT = PoolReading(_POOLS.where(POOL.c.subject == bindparam("subject")))
-EVERY_POOL = PoolReading(_POOLS)
+_POOLS_LOCKED = _POOLS.with_for_update(of=POOL)
+POOLS_OF_SUBJECT = Prepared(_POOLS_LOCKED.where(POOL.c.subject == bindparam("subject")))
+EVERY_POOL = Prepared(_POOLS_LOCKED)
 
 HEAD_LOCKED = Prepared(select(HEAD.c.seq, HEAD.c.hash).with_for_update())
 

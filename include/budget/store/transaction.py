@@ -130,12 +130,12 @@ class Transaction:
 
     def pools_about(self, subject: str) -> list[PoolRow]:
         """Lock every generation of a subject's pools, in the order of their ids."""
-        (found,) = self._session.ask(locks.POOLS_OF_SUBJECT.locking(subject=subject))
+        (found,) = self._session.ask(locks.POOLS_OF_SUBJECT(subject=subject))
         return [pool_of(row) for row in found]
 
     def every_pool(self) -> list[PoolRow]:
         """Lock every pool in the order of ids."""
-        (found,) = self._session.ask(locks.EVERY_POOL.locking())
+        (found,) = self._session.ask(locks.EVERY_POOL())
         return [pool_of(row) for row in found]
 
     def row(self, table: str, key: str) -> Row | None:
