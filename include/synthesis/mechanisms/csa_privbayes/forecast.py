@@ -31,28 +31,18 @@ def warnings(
     Privacy: ledger only.
     """
     return (
-        *blurred(settings, parts, epsilon_pico),
-        *swamped(settings, parts, epsilon_pico),
+        *_blurred(settings, parts, epsilon_pico),
+        *_swamped(settings, parts, epsilon_pico),
     )
 
 
-def blurred(
+def _blurred(
     settings: Settings, parts: Mapping[str, Any], epsilon_pico: int
 ) -> tuple[Prediction, ...]:
     """Warn of each column whose edges will typically be off by more than half a bin.
 
-    Args:
-        settings: The checked task.
-        parts: The plan's parameters.
-        epsilon_pico: Granted epsilon in units of 1e-12.
-
-    Returns:
-        These columns with a warning each; nothing where no public row count is known.
-
     Source: over edges at evenly spread ranks the exponential mechanism errs by 2 D / e rows on
-        average, D being the sensitivity of the rank error.
-
-    Privacy: ledger only.
+    average, D being the sensitivity of the rank error.
     """
     rows = settings.public_rows or settings.task.expected_rows
     if rows is None:
@@ -73,22 +63,10 @@ def blurred(
     return tuple(found)
 
 
-def swamped(
+def _swamped(
     settings: Settings, parts: Mapping[str, Any], epsilon_pico: int
 ) -> tuple[Prediction, ...]:
-    """Warn where no two columns can be measured together usefully: all would be drawn alone.
-
-    Args:
-        settings: The checked task.
-        parts: The plan's parameters.
-        epsilon_pico: Granted epsilon in units of 1e-12.
-
-    Returns:
-        The smallest pair of columns with a warning; nothing where it is useful, or where no public
-        row count is known.
-
-    Privacy: ledger only.
-    """
+    """Warn, of the smallest pair, where no two columns can be measured together usefully."""
     domain = settings.task.domain
     rows = settings.public_rows or settings.task.expected_rows
     if rows is None:
