@@ -16,6 +16,7 @@ from include.config.datasets import SourceConfig
 from include.config.errors import quoted
 from include.data.errors import RowFaultError, SourceError
 from include.data.places import Place
+from include.data.quoting import Quoting
 
 _BLOCK_BYTES = 4 << 20
 
@@ -33,7 +34,7 @@ def csv_names(place: Place, source: SourceConfig) -> list[str]:
     Privacy: post-processing (names only).
     """
     with _text(place, source) as raw, io.TextIOWrapper(raw, "utf-8", newline="") as text:
-        reader = csv.reader(text, delimiter=source.delimiter, quotechar=source.quote)
+        reader = csv.reader(text, delimiter=source.delimiter, quotechar=source.quote, strict=True)
         try:
             names = next(reader, None)
         except csv.Error:
@@ -48,8 +49,10 @@ def read_csv(
 ) -> Iterator[pa.Table]:
     """Read the named columns that the file has, all as text, in chunks.
 
-    A line with too many or too few fields is left out: a map of that line alone. Bytes that are
-    not text in the declared encoding become the replacement character.
+    A line with too many or too few fields is left out: a map of that line alone. A quote that is
+    left open, or closed before the end of its cell, stops the reading: where the lines behind it
+    begin is not known. Bytes that are not text in the declared encoding become the replacement
+    character.
 
     Args:
         place: the file, plain or gzip.
@@ -61,7 +64,7 @@ def read_csv(
         Tables of text columns; the first one is empty and carries the columns.
 
     Raises:
-        SourceError: the file has no header or an unknown encoding.
+        SourceError: the file has no header, an unknown encoding, or quotes that do not pair up.
         RowFaultError: `strict`, and a line has another number of fields than the header.
 
     Privacy: reads raw data.
@@ -71,12 +74,15 @@ def read_csv(
     yield pa.schema([pa.field(name, pa.string()) for name in present]).empty_table()
     if not present or _only_header(place, source):
         return
-    with _text(place, source) as raw:
+    quoting = Quoting(source.delimiter, source.quote)
+    with _text(place, source, quoting) as raw:
         reader = _opened(raw, source, present, uneven)
-        while (batch := _next(reader, source)) is not None:
+        while (batch := _next(reader, source)) is not None and quoting.sound:
             if strict and uneven.seen:
                 break
             yield pa.Table.from_batches([batch])
+    if not quoting.sound or (batch is None and quoting.ends_open()):
+        raise _malformed(source)
     if strict and uneven.seen:
         raise RowFaultError("", "as many fields in a line as in the header")
 
@@ -117,8 +123,9 @@ def _next(reader: pv.CSVStreamingReader, source: SourceConfig) -> pa.RecordBatch
 
 def _malformed(source: SourceConfig) -> SourceError:
     return SourceError(
-        f"{source.path} is not well-formed CSV: a quote may be left open, or a line is longer "
-        "than 4 MB; correct the file or source.quote"
+        f"{source.path} is not well-formed CSV: a quote may be left open or closed inside a cell, "
+        "or a line is longer than 4 MB; correct the file (a quote inside quotes is written twice) "
+        "or source.quote"
     )
 
 
@@ -142,8 +149,10 @@ def _only_header(place: Place, source: SourceConfig) -> bool:
             return False
 
 
-def _text(place: Place, source: SourceConfig) -> io.BufferedReader:
-    """Open a file as a stream of UTF-8 bytes, whatever its encoding is."""
+def _text(
+    place: Place, source: SourceConfig, quoting: Quoting | None = None
+) -> io.BufferedReader:
+    """Open a file as a stream of UTF-8 bytes, whatever its encoding is; let `quoting` see them."""
     try:
         codec = codecs.lookup(source.encoding)
     except LookupError:
@@ -155,14 +164,14 @@ def _text(place: Place, source: SourceConfig) -> io.BufferedReader:
     file = place.open()
     if place.relative.endswith(".gz"):
         file = cast("IO[bytes]", gzip.GzipFile(fileobj=file))
-    return io.BufferedReader(_Recoded(file, name), buffer_size=1 << 20)
+    return io.BufferedReader(_Recoded(file, name, quoting), buffer_size=1 << 20)
 
 
 class _Recoded(io.RawIOBase):
     """Bytes of one encoding read as bytes of UTF-8; what does not decode is replaced."""
 
-    def __init__(self, file: IO[bytes], encoding: str) -> None:
-        self._file = file
+    def __init__(self, file: IO[bytes], encoding: str, quoting: Quoting | None) -> None:
+        self._file, self._quoting = file, quoting
         self._decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
         self._ready = b""
 
@@ -175,6 +184,8 @@ class _Recoded(io.RawIOBase):
             text = self._decoder.decode(block, final=not block)
             # A NUL would end a field early in some readers; it is never part of a text.
             self._ready = text.replace("\x00", "\ufffd").encode("utf-8", "replace")
+            if self._quoting is not None:
+                self._quoting.feed(self._ready)
             if not block:
                 break
         count = min(len(buffer), len(self._ready))

@@ -17,7 +17,7 @@ from include.budget.errors import (
     WrongState,
 )
 from include.budget.journal import Draft
-from include.budget.store import connect
+from include.budget.store import connect, wire
 from include.budget.store.engine import told
 from include.budget.store.optimistic import Optimistic
 from include.budget.store.prepared import Prepared, on_postgres
@@ -64,9 +64,9 @@ def test_a_step_writes_in_one_trip(world: World, monkeypatch: pytest.MonkeyPatch
     trips: list[int] = []
     send = Wire.send
 
-    def counted(wire: Wire, *groups: Any) -> Any:
+    def counted(used: Wire, *groups: Any) -> Any:
         trips.append(len(groups))
-        return send(wire, *groups)
+        return send(used, *groups)
 
     monkeypatch.setattr(Wire, "send", counted)
     charge = world.reserve()
@@ -212,7 +212,7 @@ def test_an_interrupted_conversation_is_given_to_nobody(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Wire, "_answers", interrupted)
+        patch.setattr(wire, "_answers", interrupted)
         with pytest.raises(KeyboardInterrupt), on_postgres(engine, locking=False) as session:
             session.ask(right())
     with on_postgres(engine, locking=False) as session:

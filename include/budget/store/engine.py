@@ -24,6 +24,7 @@ _MAKE_IT = (
     "run `make demo` or `make up` first, or `airflow db migrate` with the ledger's db_manager "
     "configured"
 )
+_PACKETS: weakref.WeakKeyDictionary[Engine, Engine] = weakref.WeakKeyDictionary()
 _UNIQUE_VIOLATION = "23505"
 _UNDEFINED_TABLE = "42P01"
 _NO_PRIVILEGE = "42501"
@@ -57,10 +58,34 @@ def connect(url: str | URL, *, create: bool = False) -> Engine:
     if kind == "sqlite":
         return _forkable(_sqlite(parsed.set(drivername="sqlite"), create))
     if kind == "postgresql":
-        return _forkable(create_engine(parsed.set(drivername="postgresql+psycopg"), pool_size=2))
+        return _postgresql(parsed.set(drivername="postgresql+psycopg"))
     raise LedgerUnavailable(
         f"the ledger cannot live in {kind}: use PostgreSQL, or SQLite on one machine."
     )
+
+
+def _postgresql(url: URL) -> Engine:
+    engine = _forkable(create_engine(url, pool_size=2))
+    # A step brings its own BEGIN and COMMIT: a pool that adds others would double its trips.
+    packets = create_engine(
+        url, pool_size=2, isolation_level="AUTOCOMMIT", pool_reset_on_return=None
+    )
+    _PACKETS[engine] = _forkable(packets)
+    maker = os.getpid()
+
+    @event.listens_for(engine, "engine_disposed")
+    def _both(_engine: Engine) -> None:
+        packets.dispose(close=os.getpid() == maker)
+
+    return engine
+
+
+def packets_of(engine: Engine) -> Engine:
+    """Return the engine beside a PostgreSQL engine that begins and commits nothing by itself.
+
+    Privacy: ledger only.
+    """
+    return _PACKETS[engine]
 
 
 def _forkable(engine: Engine) -> Engine:

@@ -1,25 +1,12 @@
-"""The locking reads, in the one order every writer keeps: charge, pools by id, head.
+"""What a step reads, and the one lock of the ledger: the head of the journal.
 
-Two writers that lock in the same order cannot block each other for ever.
+Whoever writes must hold the head at last. Holding it first makes it the only lock: nobody waits
+twice, and two writers cannot block each other for ever.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-from sqlalchemy import (
-    BigInteger,
-    Select,
-    Table,
-    Text,
-    and_,
-    bindparam,
-    cast,
-    func,
-    or_,
-    select,
-)
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy import bindparam, literal_column, or_, select
 
 from include.budget.store.prepared import Prepared
 from include.budget.store.rows import CHARGE_WITH_HASHES
@@ -33,67 +20,14 @@ from include.budget.store.tables import (
     POSTING,
 )
 
-
-class Reading:
-    """One query in two forms: to read, and to lock the rows of one table while reading.
-
-    Args:
-        query: A SQLAlchemy query.
-        table: The table whose rows are locked.
-
-    Privacy: ledger only.
-    """
-
-    def __init__(self, query: Select[Any], table: Table) -> None:
-        self.plain = Prepared(query)
-        self.locking = Prepared(query.with_for_update(of=table))
-
-
-class PoolReading(Reading):
-    """Pools, with a third form: to lock them and check that they still stand as they were read.
-
-    Args:
-        query: A query of pools.
-
-    Privacy: ledger only.
-    """
-
-    def __init__(self, query: Select[Any]) -> None:
-        super().__init__(query, POOL)
-        self.standing = Prepared(_standing(query.with_for_update(of=POOL)))
-
-
-def _standing(locking: Select[Any]) -> Select[Any]:
-    """Lock the pools found, and stop unless they are those told and have the room told.
-
-    `told` is JSON: for each pool its status, its limit and the amount taken out of what is free.
-    """
-    pools = locking.subquery()
-    free = pools.c.cap_pico - pools.c.held_pico - pools.c.spent_pico
-    told = cast(bindparam("told", type_=Text), JSONB)[pools.c.pool_id]
-    stands = and_(
-        told["status"].astext == pools.c.status,
-        told["limit"].astext.is_not_distinct_from(cast(pools.c.limit_pico, Text)),
-        cast(told["taken"].astext, BigInteger) <= free,
-    )
-    every = and_(func.count() == bindparam("pools"), func.bool_and(stands))
-    return select(func.dp_expected(every, ""))
-
-
 _POOLS = select(POOL).order_by(POOL.c.pool_id)
 _CLAIM_OF_LANE = (POOL.c.kind == "partition") & (
     CLAIM.c.claim == POOL.c.owner + "@" + POOL.c.dataset
 )
 
-CHARGE_OF_ID = Reading(
-    CHARGE_WITH_HASHES.where(CHARGE.c.charge_id == bindparam("charge_id")), CHARGE
-)
+CHARGE_OF_ID = Prepared(CHARGE_WITH_HASHES.where(CHARGE.c.charge_id == bindparam("charge_id")))
 
-CHARGE_TAKEN = Prepared(
-    select(CHARGE.c.charge_id).where(CHARGE.c.charge_id == bindparam("charge_id")).with_for_update()
-)
-
-POOLS_OF_CHARGE = PoolReading(
+POOLS_OF_CHARGE = Prepared(
     _POOLS.where(
         POOL.c.pool_id.in_(
             select(POSTING.c.pool_id)
@@ -103,7 +37,7 @@ POOLS_OF_CHARGE = PoolReading(
     )
 )
 
-POOLS_OF_DATASET = PoolReading(
+POOLS_OF_DATASET = Prepared(
     select(POOL, CLAIM.c.claim, CLAIM.c.at_most)
     .select_from(POOL.outerjoin(CLAIM, _CLAIM_OF_LANE))
     .where(
@@ -123,11 +57,13 @@ POOLS_OF_DATASET = PoolReading(
     .order_by(POOL.c.pool_id)
 )
 
-_POOLS_LOCKED = _POOLS.with_for_update(of=POOL)
-POOLS_OF_SUBJECT = Prepared(_POOLS_LOCKED.where(POOL.c.subject == bindparam("subject")))
-EVERY_POOL = Prepared(_POOLS_LOCKED)
+POOLS_OF_SUBJECT = Prepared(_POOLS.where(POOL.c.subject == bindparam("subject")))
+EVERY_POOL = Prepared(_POOLS)
 
 HEAD_LOCKED = Prepared(select(HEAD.c.seq, HEAD.c.hash).with_for_update())
+
+LAST_DECLARATION = Prepared(select(literal_column("declared").label("seq")).select_from(HEAD))
+"""The entry that changed pools, limits or datasets last; PostgreSQL only, where steps ask."""
 
 SAME_QUESTION = Prepared(
     CHARGE_WITH_HASHES.where(

@@ -2,35 +2,30 @@
 
 While a step holds the head of the journal everybody waits. A client that asks, thinks and answers
 under that lock makes them wait for its own turn on a busy machine; a server that has the whole
-transaction at hand does not. So the step reads first, decides, and sends changes, entry and commit
-together; each change names what its row must still hold, and every pool read must still be the
-same one, as open, and with the room that the entry takes. Otherwise nothing is written and the step
-is taken again under locks.
+transaction at hand does not. So the step reads first, decides, and sends entry, changes and commit
+together. Each change names what its row must still hold, a step that rests on pools names the last
+declaration it has seen, and the database guards the caps: nothing is written unless all of it
+still holds, and then the step is taken again under the lock.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
-from sqlalchemy import Engine, Text, bindparam, column, func, select
+import psycopg
+from sqlalchemy import BigInteger, Engine, Text, bindparam, column, func, select
 
-from include.budget.journal import AVAILABLE, FORMAT, NUMBER, QUOTED_NUMBER, Draft
-from include.budget.models import Charge
+from include.budget.journal import FORMAT, QUOTED_NUMBER, Draft
 from include.budget.store import locks
 from include.budget.store.engine import Collision, told
-from include.budget.store.prepared import Call, OnPostgres, Prepared, on_postgres
-from include.budget.store.rows import PoolRow, pool_of
+from include.budget.store.prepared import Call, OnPostgres, Prepared, Row, on_postgres
 from include.budget.store.transaction import (
     Clock,
     Link,
-    Question,
     Transaction,
     applied,
-    one_charge,
-    question_of,
     transaction,
     utc_now,
 )
@@ -45,8 +40,7 @@ class Optimistic(Transaction):
     def __init__(self, session: OnPostgres, now: datetime) -> None:
         super().__init__(session, now)
         self._server = session
-        self._pools: Mapping[str, PoolRow] = {}
-        self._again: Call | None = None
+        self._declared: int | None = None
 
     def under_locks(self) -> None:
         """Give the step up: it rests on figures that others may change meanwhile.
@@ -56,96 +50,30 @@ class Optimistic(Transaction):
         """
         raise Collision("this step needs its figures locked.")
 
-    def question(
-        self, dataset: str, requester: str, key: str, release: str, period: str
-    ) -> Question:
-        """Read what a request finds; the keys of charge and period are unique in the database."""
-        asked = {"dataset": dataset, "requester": requester}
-        pools, found = self._session.ask(
-            locks.POOLS_OF_DATASET.plain(**asked),
-            locks.SAME_QUESTION(key=key, release=release, period=period),
-        )
-        answer = question_of(pools, found)
-        self._rest_on(locks.POOLS_OF_DATASET, asked, answer.pools)
-        return answer
-
-    def charge(self, charge_id: str) -> Charge:
-        """Read a charge.
-
-        Raises:
-            UnknownName: There is none of that id.
-        """
-        (found,) = self._session.ask(locks.CHARGE_OF_ID.plain(charge_id=charge_id))
-        return one_charge(found, charge_id)
-
-    def charge_with_pools(self, charge_id: str) -> tuple[Charge, dict[str, PoolRow]]:
-        """Read a charge and the pools it was decided on.
-
-        Raises:
-            UnknownName: There is none of that id.
-        """
-        found, rows = self._session.ask(
-            locks.CHARGE_OF_ID.plain(charge_id=charge_id),
-            locks.POOLS_OF_CHARGE.plain(charge_id=charge_id),
-        )
-        charge, pools = one_charge(found, charge_id), [pool_of(row) for row in rows]
-        self._rest_on(locks.POOLS_OF_CHARGE, {"charge_id": charge_id}, pools)
-        return charge, {pool.pool_id: pool for pool in pools}
-
     def append(self, draft: Draft) -> Link:
-        """Apply the draft's changes, write it and commit, all in one trip.
-
-        Locks are taken in the order of every writer: charge, pools by id, head.
+        """Write the draft, apply its changes and commit, all in one trip.
 
         Raises:
             Collision: What the step rests on has changed; nothing was written.
         """
-        late = [change for change in draft.changes if NUMBER in change.values.values()]
-        early = [applied(change) for change in draft.changes if change not in late]
-        taken = [locks.CHARGE_TAKEN(charge_id=change.key) for change in late if change.was]
         entry = _APPEND(
             kind=draft.kind,
             charge_id=draft.charge_id,
             draft=draft.body(self.at),
             placeholder=QUOTED_NUMBER,
             format=FORMAT,
+            declared=self._declared,
         )
-        row = self._server.settle(
-            [*taken, *early, *self._standing(draft)], entry, map(applied, late)
-        )
+        row = self._server.settle(entry, map(applied, draft.changes))
         return Link(row["seq"], row["hash"])
 
-    def _rest_on(
-        self, reading: locks.PoolReading, given: Mapping[str, str], pools: Iterable[PoolRow]
-    ) -> None:
-        self._pools = {pool.pool_id: pool for pool in pools}
-        self._again = reading.standing(**given)
-
-    def _standing(self, draft: Draft) -> list[Call]:
-        if self._again is None:
-            return []
-        expected = {
-            pool_id: {
-                "status": pool.status,
-                "limit": pool.limit_pico,
-                "taken": taken_from(draft, pool_id),
-            }
-            for pool_id, pool in self._pools.items()
-        }
-        statement, given = self._again
-        return [statement(**given, told=json.dumps(expected), pools=len(expected))]
-
-
-def taken_from(draft: Draft, pool_id: str) -> int:
-    """Add up what an entry takes out of a pool's available budget, units of 1e-12.
-
-    Privacy: ledger only.
-    """
-    return -sum(
-        posting.amount_pico
-        for posting in draft.postings
-        if posting.pool_id == pool_id and posting.account == AVAILABLE and posting.amount_pico < 0
-    )
+    def _ask(self, *calls: Call, declared: bool = False) -> list[list[Row]]:
+        """Read; what was declared last is read first, so that nothing newer goes unnoticed."""
+        if not declared:
+            return self._session.ask(*calls)
+        (last,), *answers = self._session.ask(locks.LAST_DECLARATION(), *calls)
+        self._declared = last["seq"]
+        return answers
 
 
 _APPENDED = func.dp_append(
@@ -154,6 +82,7 @@ _APPENDED = func.dp_append(
     bindparam("draft", type_=Text),
     bindparam("placeholder", type_=Text),
     bindparam("format", type_=Text),
+    bindparam("declared", type_=BigInteger),
 ).table_valued(column("seq"), column("hash"))
 _APPEND = Prepared(select(_APPENDED.c.seq, _APPENDED.c.hash))
 
@@ -165,7 +94,7 @@ def step(engine: Engine, clock: Clock = utc_now, *, locking: bool) -> Iterator[T
     Args:
         engine: From `connect`.
         clock: Source of the time written into entries.
-        locking: Lock before reading; SQLite always does, it has one writer at a time.
+        locking: Take the head before reading; SQLite always does, it has one writer at a time.
 
     Yields:
         The transaction; at the end of the block it is on disk or has left no trace.
@@ -180,4 +109,7 @@ def step(engine: Engine, clock: Clock = utc_now, *, locking: bool) -> Iterator[T
             yield locked
         return
     with told(), on_postgres(engine, locking=False) as opened:
-        yield Optimistic(opened, clock())
+        try:
+            yield Optimistic(opened, clock())
+        except psycopg.IntegrityError:  # under the lock the step can tell why
+            raise Collision("a guard of the ledger's database refused: ask again.") from None

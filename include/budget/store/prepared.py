@@ -19,7 +19,7 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.pool import PoolProxiedConnection
 from sqlalchemy.sql import ClauseElement
 
-from include.budget.store.engine import Collision
+from include.budget.store.engine import Collision, packets_of
 from include.budget.store.tables import HEAD
 from include.budget.store.wire import Statement, Wire
 
@@ -201,23 +201,21 @@ class OnPostgres:
         """Run changes in this order, each of one row; they travel with whatever comes next."""
         self._pending += calls
 
-    def settle(self, before: Iterable[Call], answered: Call, after: Iterable[Call]) -> Row:
+    def settle(self, answered: Call, after: Iterable[Call]) -> Row:
         """Run one transaction from its first statement to its last in one trip.
 
         Nobody waits for this client while it holds a lock: the server has the whole transaction
         before it begins.
 
         Args:
-            before: Changes and checks.
-            answered: The statement whose one row is returned.
-            after: Further changes.
+            answered: The first statement, whose one row is returned.
+            after: Changes.
 
         Returns:
             That row, when all of it is on disk.
         """
-        first = [self._statement(call) for call in before]
-        rest = [self._statement(call) for call in (answered, *after)]
-        return _named(answered, self._wire.send([*first, *rest], [_FLUSH])[len(first)])[0]
+        calls = map(self._statement, (answered, *after))
+        return _named(answered, self._wire.send(calls, [_FLUSH])[0])[0]
 
     def commit(self) -> None:
         """Commit, and come back when it is on disk.
@@ -230,8 +228,8 @@ class OnPostgres:
             self._wire.send([*self._opening(), ("COMMIT", ())], [_FLUSH])
 
     def roll_back(self) -> None:
-        """Leave no trace."""
-        if self._begun:
+        """Leave no trace; raises on a broken connection, which must not go back to the pool."""
+        if self._begun or self._wire.connection.closed:
             self._wire.send([("ROLLBACK", ())])
 
     def _opening(self) -> list[Statement]:
@@ -290,16 +288,10 @@ def on_postgres(engine: Engine, *, locking: bool) -> Iterator[OnPostgres]:
 
     Privacy: ledger only.
     """
-    pooled = engine.raw_connection()
-    driver = cast(Any, pooled.driver_connection)
-    driver.autocommit = True  # BEGIN and COMMIT are ours, to travel with the rest
-    wire = Wire(driver, pooled.info.setdefault("statements", {}))
-    try:
-        with _ending(pooled, OnPostgres(wire, engine.dialect, locking=locking)) as opened:
-            yield opened
-    finally:
-        if not driver.closed:
-            driver.autocommit = False
+    pooled = packets_of(engine).raw_connection()
+    wire = Wire(cast(Any, pooled.driver_connection), pooled.info.setdefault("statements", {}))
+    with _ending(pooled, OnPostgres(wire, engine.dialect, locking=locking)) as opened:
+        yield opened
 
 
 _AnySession = TypeVar("_AnySession", bound=Session)

@@ -1,4 +1,4 @@
-"""One write transaction: lock in the fixed order (charge, pools by id, head), then append.
+"""One write transaction: take the head of the journal, read, then append.
 
 Changing a row and writing the journal are one act here, so no caller can do the one without the
 other. The database posts the entry's amounts to the balances itself (see migrations/sql).
@@ -47,7 +47,7 @@ def stamp(moment: datetime) -> str:
 
     Privacy: ledger only.
     """
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")[:-6] + "Z"
 
 
 class Link(NamedTuple):
@@ -58,7 +58,7 @@ class Link(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What a request finds: pools, claims and charges of its key and period, all locked.
+    """What a request finds: pools, claims and charges of its key and period.
 
     Privacy: ledger only.
     """
@@ -90,52 +90,45 @@ class Transaction:
     def question(
         self, dataset: str, requester: str, key: str, release: str, period: str
     ) -> Question:
-        """Lock every pool that a charge on this dataset may touch, then the head, then look.
-
-        Under the head's lock nobody else can add a charge of the same key or period.
-        """
-        pools, head, found = self._session.ask(
-            locks.POOLS_OF_DATASET.locking(dataset=dataset, requester=requester),
-            locks.HEAD_LOCKED(),
+        """Read every pool that a charge on this dataset may touch, and who asked the same."""
+        pools, found = self._ask(
+            locks.POOLS_OF_DATASET(dataset=dataset, requester=requester),
             locks.SAME_QUESTION(key=key, release=release, period=period),
+            declared=True,
         )
-        self._head = _link(head)
-        return question_of(pools, found)
+        at_most = {row["claim"]: row["at_most"] for row in pools if row["claim"] is not None}
+        return Question([pool_of(row) for row in pools], at_most, [charge_of(row) for row in found])
 
     def charge(self, charge_id: str) -> Charge:
-        """Lock a charge, then the head, and read it.
+        """Read a charge.
 
         Raises:
             UnknownName: There is none of that id.
         """
-        found, head = self._session.ask(
-            locks.CHARGE_OF_ID.locking(charge_id=charge_id), locks.HEAD_LOCKED()
-        )
-        self._head = _link(head)
-        return one_charge(found, charge_id)
+        (found,) = self._ask(locks.CHARGE_OF_ID(charge_id=charge_id))
+        return _one_charge(found, charge_id)
 
     def charge_with_pools(self, charge_id: str) -> tuple[Charge, dict[str, PoolRow]]:
-        """Lock a charge, the pools it was decided on, then the head, and read them.
+        """Read a charge and the pools it was decided on.
 
         Raises:
             UnknownName: There is none of that id.
         """
-        found, pools, head = self._session.ask(
-            locks.CHARGE_OF_ID.locking(charge_id=charge_id),
-            locks.POOLS_OF_CHARGE.locking(charge_id=charge_id),
-            locks.HEAD_LOCKED(),
+        found, pools = self._ask(
+            locks.CHARGE_OF_ID(charge_id=charge_id),
+            locks.POOLS_OF_CHARGE(charge_id=charge_id),
+            declared=True,
         )
-        self._head = _link(head)
-        return one_charge(found, charge_id), {row["pool_id"]: pool_of(row) for row in pools}
+        return _one_charge(found, charge_id), {row["pool_id"]: pool_of(row) for row in pools}
 
     def pools_about(self, subject: str) -> list[PoolRow]:
-        """Lock every generation of a subject's pools, in the order of their ids."""
-        (found,) = self._session.ask(locks.POOLS_OF_SUBJECT(subject=subject))
+        """Read every generation of a subject's pools, in the order of their ids."""
+        (found,) = self._ask(locks.POOLS_OF_SUBJECT(subject=subject))
         return [pool_of(row) for row in found]
 
     def every_pool(self) -> list[PoolRow]:
-        """Lock every pool in the order of ids."""
-        (found,) = self._session.ask(locks.EVERY_POOL())
+        """Read every pool in the order of ids."""
+        (found,) = self._ask(locks.EVERY_POOL())
         return [pool_of(row) for row in found]
 
     def row(self, table: str, key: str) -> Row | None:
@@ -145,7 +138,7 @@ class Transaction:
 
     def rows(self, table: str, **equal: str) -> list[Row]:
         """Read the rows of a projection whose columns equal the given values, in key order."""
-        (found,) = self._session.ask(_looking(table, tuple(sorted(equal)))(**equal))
+        (found,) = self._ask(_looking(table, tuple(sorted(equal)))(**equal))
         return found
 
     def bodies(self, charge_id: str, kind: str) -> list[Row]:
@@ -157,43 +150,56 @@ class Transaction:
         return self._bodies(_BODIES_OF_KIND(kind=kind))
 
     def _bodies(self, call: Call) -> list[Row]:
-        (found,) = self._session.ask(call)
+        (found,) = self._ask(call)
         return [json.loads(row["body"]) for row in found]
 
     def hashes_at(self, seqs: Collection[int]) -> dict[int, str]:
         """Read the hashes of entries, in one round trip; none beyond the end of the journal."""
-        (found,) = self._session.ask(_HASHES(seqs=json.dumps(sorted(seqs)))) if seqs else ([],)
+        (found,) = self._ask(_HASHES(seqs=json.dumps(sorted(seqs)))) if seqs else ([],)
         return {row["seq"]: str(row["hash"]) for row in found}
 
     def due(self, at: str) -> list[str]:
         """Name the reservations that nobody opened in time."""
-        (found,) = self._session.ask(_DUE(at=at))
+        (found,) = self._ask(_DUE(at=at))
         return [str(row["charge_id"]) for row in found]
 
     def turn(self) -> Link:
-        """Lock the head of the journal: the next entry is ours.
+        """Take the head of the journal: the next entry is ours.
 
         Returns:
             The entry that the next one follows.
         """
         if self._head is None:
-            (head,) = self._session.ask(locks.HEAD_LOCKED())
-            self._head = _link(head)
+            self._ask()
+        assert self._head is not None
         return self._head
+
+    def _ask(self, *calls: Call, declared: bool = False) -> list[list[Row]]:
+        """Read, after taking the head of the journal: what is read stays so until the end.
+
+        Args:
+            calls: Queries, run in this order in one trip.
+            declared: The step rests on pools and limits; under the head nobody changes them.
+        """
+        if self._head is not None:
+            return self._session.ask(*calls)
+        (head,), *answers = self._session.ask(locks.HEAD_LOCKED(), *calls)
+        self._head = Link(head["seq"], head["hash"])
+        return answers
 
     def ledger_id(self) -> str:
         """Read the random id of this ledger."""
-        (found,) = self._session.ask(_LEDGER_ID())
+        (found,) = self._ask(_LEDGER_ID())
         return str(found[0]["ledger_id"])
 
     def counts(self) -> dict[str, int]:
         """Count charges and releases."""
-        (found,) = self._session.ask(_COUNTS())
+        (found,) = self._ask(_COUNTS())
         return found[0]
 
     def checkpoint_at(self, seq: int) -> dict[str, str] | None:
         """Read the checkpoint of an entry, if one was made."""
-        (found,) = self._session.ask(_CHECKPOINT_AT(seq=seq))
+        (found,) = self._ask(_CHECKPOINT_AT(seq=seq))
         return found[0] if found else None
 
     def keep_checkpoint(self, seq: int, made: Mapping[str, str]) -> None:
@@ -225,7 +231,7 @@ class Transaction:
             "hash": entry.hash,
             "body": body,
         }
-        # Compare and set: the row lock comes first, this is the second fence.
+        # Compare and set: the head comes first, this is the second fence.
         changes = [applied(_numbered(change, seq)) for change in draft.changes]
         self._session.tell(*changes, inserting(ENTRY, tuple(row))(**row))
         self._head = entry
@@ -254,24 +260,7 @@ def _numbered(change: Change, seq: int) -> Change:
     return change._replace(values=values)
 
 
-def _link(head: Sequence[Row]) -> Link:
-    return Link(head[0]["seq"], head[0]["hash"])
-
-
-def question_of(pools: Sequence[Row], found: Sequence[Row]) -> Question:
-    """Put together what a request finds. Privacy: ledger only."""
-    at_most = {row["claim"]: row["at_most"] for row in pools if row["claim"] is not None}
-    return Question([pool_of(row) for row in pools], at_most, [charge_of(row) for row in found])
-
-
-def one_charge(found: Sequence[Row], charge_id: str) -> Charge:
-    """Read the charge that was looked for.
-
-    Raises:
-        UnknownName: There is none of that id.
-
-    Privacy: ledger only.
-    """
+def _one_charge(found: Sequence[Row], charge_id: str) -> Charge:
     if not found:
         raise UnknownName(f"charge {charge_id} is not in the ledger: check its id.")
     return charge_of(found[0])

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import itertools
 import select
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -25,20 +25,32 @@ _WHOLE = {20, 21, 23}  # the types int8, int2, int4 in pg_type
 _DONE = {ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK}
 
 
+@dataclass(slots=True)
+class Known:
+    """A statement that a connection has prepared. Privacy: ledger only.
+
+    Args:
+        name: Its name on the server.
+        reads: How the columns of its rows are read; None before its first rows.
+    """
+
+    name: bytes
+    reads: tuple[Callable[[bytes], Any], ...] | None = None
+
+
 @dataclass
 class Wire:
     """A connection that takes statements by the packet.
 
     Args:
         connection: A psycopg connection in autocommit mode.
-        known: Names of the statements this connection has prepared, by their text; kept with it.
+        known: The statements this connection has prepared, by their text; kept with it.
 
     Privacy: ledger only.
     """
 
     connection: psycopg.Connection[Any]
-    known: dict[str, str]
-    _learnt: list[tuple[str, str] | None] = field(default_factory=list)
+    known: dict[str, Known]
 
     def send(self, *groups: Iterable[Statement]) -> list[list[tuple[Any, ...]]]:
         """Run groups of statements in this order; outside BEGIN each group is one transaction.
@@ -53,83 +65,84 @@ class Wire:
             psycopg.Error: The first refusal; nothing of its group was done.
         """
         server = self.connection.pgconn
-        self._learnt.clear()
+        asked: list[tuple[Known, str]] = []  # one for each result; with a text where it is prepared
         server.enter_pipeline_mode()
         try:
             for group in groups:
                 for text, values in group:
-                    self._queue(server, text, values)
+                    self._queue(server, text, values, asked)
                 server.pipeline_sync()
-            results = list(self._answers(server, len(groups)))
+            results = _answers(server, len(groups))
             server.exit_pipeline_mode()
         except BaseException:
             server.finish()  # half a conversation: nobody else may go on with it
             raise
-        return self._read(results)
+        return self._read(results, asked)
 
-    def _queue(self, server: PGconn, text: str, values: Values) -> None:
-        name = self.known.get(text)
-        if name is None:
-            name = f"dp_{next(_NUMBERS)}"
-            server.send_prepare(name.encode(), text.encode())
-            self._learnt.append((text, name))
-        server.send_query_prepared(name.encode(), [_told(value) for value in values])
-        self._learnt.append(None)
+    def _queue(
+        self, server: PGconn, text: str, values: Values, asked: list[tuple[Known, str]]
+    ) -> None:
+        known = self.known.get(text)
+        if known is None:
+            known = Known(b"dp_%d" % next(_NUMBERS))
+            server.send_prepare(known.name, text.encode())
+            asked.append((known, text))
+        told = [
+            None if value is None else (value if type(value) is str else str(value)).encode()
+            for value in values
+        ]
+        if any(b"\0" in one for one in told if one):
+            raise psycopg.DataError("a text of PostgreSQL cannot hold the character NUL")
+        server.send_query_prepared(known.name, told)
+        asked.append((known, ""))
 
-    def _answers(self, server: PGconn, syncs: int) -> Iterable[PGresult]:
-        ready = select.poll()
-        while server.flush():
-            ready.register(server.socket, select.POLLIN | select.POLLOUT)
-            ready.poll()
-            server.consume_input()  # or both sides may wait for the other to read
-        ready.register(server.socket, select.POLLIN)
-        while syncs:
-            while server.is_busy():
-                ready.poll()
-                server.consume_input()
-            result = server.get_result()
-            if result is None:
-                continue  # between two statements
-            if result.status == ExecStatus.PIPELINE_SYNC:
-                syncs -= 1
-            else:
-                yield result
-
-    def _read(self, results: Sequence[PGresult]) -> list[list[tuple[Any, ...]]]:
+    def _read(
+        self, results: Sequence[PGresult], asked: Sequence[tuple[Known, str]]
+    ) -> list[list[tuple[Any, ...]]]:
         rows, refused = [], None
-        for result, learnt in zip(results, self._learnt, strict=True):
+        for result, (known, prepared) in zip(results, asked, strict=True):
             if result.status not in _DONE:
                 refused = refused or result  # the rest of its group was passed over
-            elif learnt is None:
-                rows.append(_rows(result))
+            elif prepared:
+                self.known[prepared] = known
             else:
-                self.known[learnt[0]] = learnt[1]
+                rows.append(_rows(result, known))
         if refused is not None:
             raise _refusal(refused)
         return rows
 
 
-def _told(value: str | int | None) -> bytes | None:
-    if value is None:
-        return None
-    told = (value if isinstance(value, str) else str(value)).encode()
-    if b"\0" in told:
-        raise psycopg.DataError("a text of PostgreSQL cannot hold the character NUL")
-    return told
+def _answers(server: PGconn, syncs: int) -> list[PGresult]:
+    ready = select.poll()
+    while server.flush():
+        ready.register(server.socket, select.POLLIN | select.POLLOUT)
+        ready.poll()
+        server.consume_input()  # or both sides may wait for the other to read
+    ready.register(server.socket, select.POLLIN)
+    results: list[PGresult] = []
+    while syncs:
+        while server.is_busy():
+            ready.poll()
+            server.consume_input()
+        result = server.get_result()
+        if result is None:
+            continue  # between two statements
+        if result.status == ExecStatus.PIPELINE_SYNC:
+            syncs -= 1
+        else:
+            results.append(result)
+    return results
 
 
-def _rows(result: PGresult) -> list[tuple[Any, ...]]:
-    reads = [
-        int if result.ftype(place) in _WHOLE else bytes.decode for place in range(result.nfields)
-    ]
-    value = result.get_value
+def _rows(result: PGresult, known: Known) -> list[tuple[Any, ...]]:
+    if not result.ntuples:
+        return []
+    if known.reads is None:
+        types = map(result.ftype, range(result.nfields))
+        known.reads = tuple(int if one in _WHOLE else bytes.decode for one in types)
+    value, reads = result.get_value, tuple(enumerate(known.reads))
     return [
-        tuple(
-            [
-                None if (told := value(row, place)) is None else read(told)
-                for place, read in enumerate(reads)
-            ]
-        )
+        tuple([None if (told := value(row, at)) is None else read(told) for at, read in reads])
         for row in range(result.ntuples)
     ]
 

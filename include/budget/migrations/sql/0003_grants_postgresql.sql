@@ -1,5 +1,5 @@
 -- What each role may do, given to those roles that exist. Statements end with a line that holds `;;` alone.
--- A column right on dp_head and dp_pool is what SELECT ... FOR UPDATE needs; the guards refuse any real use.
+-- The column right on dp_head is what SELECT ... FOR UPDATE needs; a guard refuses any real use.
 DO $$
 DECLARE
   rights text[][] := ARRAY[
@@ -10,7 +10,6 @@ DECLARE
     ['dp_ledger_writer', 'UPDATE (state, fence, attempt, amounts, rounds_begun, rounds_closed, rounds_answered, cost_rho_pico, cost_epsilon_pure_pico, plan, plan_digest, events, transcript_digest, manifest_digest, release_id, uri, note, sealed_seq) ON dp_charge'],
     ['dp_ledger_writer', 'UPDATE (withdrawn_at, withdrawn_reason) ON dp_release'],
     ['dp_ledger_writer', 'UPDATE (seq) ON dp_head'],
-    ['dp_ledger_writer', 'UPDATE (held_pico) ON dp_pool'],
     ['dp_ledger_admin', 'INSERT ON dp_population, dp_dataset, dp_dataset_population, dp_pool, dp_claim, dp_limit'],
     ['dp_ledger_admin', 'UPDATE (status, limit_pico) ON dp_pool'],
     ['dp_ledger_admin', 'UPDATE (schema_digest) ON dp_dataset']
