@@ -33,7 +33,7 @@ from include.budget.models import Charge, OpenedCharge, Request
 from include.budget.reader import LedgerReader
 from include.budget.reconcile import Evidence
 from include.budget.store.engine import Collision
-from include.budget.store.optimistic import step
+from include.budget.store.optimistic import Memory, step
 from include.budget.store.transaction import Clock, Transaction, stamp, utc_now
 
 LIFETIME = timedelta(days=7)
@@ -72,6 +72,7 @@ class Ledger:
         self.clock = clock
         self.lifetime = lifetime
         self.guard = guard
+        self._memory = Memory()
 
     # What a steward declares.
 
@@ -424,7 +425,7 @@ class Ledger:
     def _step(self, take: Callable[[Transaction], T]) -> T:
         """Take a step of a charge's life, whose only write is one entry at its end."""
         try:
-            with step(self.engine, self.clock, locking=False) as tx:
+            with step(self.engine, self.clock, locking=False, memory=self._memory) as tx:
                 return take(tx)
         except Collision:
             return self._write(take)
@@ -432,7 +433,7 @@ class Ledger:
     def _write(self, take: Callable[[Transaction], T]) -> T:
         for _ in range(_PATIENCE):
             try:
-                with step(self.engine, self.clock, locking=True) as tx:
+                with step(self.engine, self.clock, locking=True, memory=self._memory) as tx:
                     return take(tx)
             except Collision:
                 continue

@@ -7,7 +7,6 @@ hide a measurement.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from include.accounting.amounts import format_amount
@@ -173,7 +172,7 @@ def seal(tx: Transaction, opened: OpenedCharge, digest: str) -> Charge:
                 f"charge {charge.charge_id} is sealed with another transcript: a sealed "
                 "measurement is never made again."
             )
-        return replace(charge, replayed=True)
+        return charge.become(replayed=True)
     charge = _held_by(tx, opened, "seal", charge)
     if charge.rounds_closed != charge.rounds_begun:
         raise RoundMismatch(
@@ -191,8 +190,7 @@ def seal(tx: Transaction, opened: OpenedCharge, digest: str) -> Charge:
             changes=[_step(charge, values)],
         )
     )
-    return replace(
-        charge,
+    return charge.become(
         state=states.SEALED,
         transcript_digest=digest,
         sealed_seq=entry.seq,
@@ -220,7 +218,7 @@ def forfeit(tx: Transaction, charge_id: str, reason: str, *, actor: str | None =
     require_text(reason, name="reason", longest=LONGEST_REASON)
     charge = tx.charge(charge_id)
     if charge.state == states.FORFEITED:
-        return replace(charge, replayed=True)
+        return charge.become(replayed=True)
     states.require("forfeit", charge_id, charge.state)
     tx.append(
         Draft(
@@ -231,7 +229,7 @@ def forfeit(tx: Transaction, charge_id: str, reason: str, *, actor: str | None =
             changes=[_step(charge, {"state": states.FORFEITED, "note": reason})],
         )
     )
-    return replace(charge, state=states.FORFEITED, note=reason)
+    return charge.become(state=states.FORFEITED, note=reason)
 
 
 def _held_by(

@@ -18,6 +18,9 @@ MAX_PICO = 999_999_999_999_999_999
 """The largest amount the grammar of amounts can write, in units of 1e-12; fits 64 bits."""
 
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
 def canonical_json(value: object) -> str:
     """Write a value as the one JSON text that is hashed: sorted keys, no blanks, ASCII only.
 
@@ -33,7 +36,7 @@ def canonical_json(value: object) -> str:
     Privacy: ledger only.
     """
     try:
-        return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return _CANONICAL.encode(value)
     except (TypeError, ValueError) as fault:
         raise InvalidRequest(
             f"a parameter cannot be written as JSON ({type(fault).__name__}): use text, whole "
@@ -256,6 +259,17 @@ class Charge:
     sealed_seq: int | None
     sealed_hash: str | None
     replayed: bool = False
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> Charge:
+        """Make a charge of its fields; the constructor of a frozen class sets each by a call."""
+        charge = object.__new__(cls)
+        charge.__dict__.update(fields)
+        return charge
+
+    def become(self, **fields: Any) -> Charge:
+        """Return this charge with other values in some fields."""
+        return Charge.of(self.__dict__ | fields)
 
     @property
     def denied(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from include.budget import statements, states
@@ -36,7 +35,7 @@ def void(
     require_text(reason, name="reason", longest=LONGEST_REASON)
     charge, pools = tx.charge_with_pools(charge_id)
     if charge.state == states.VOID:
-        return replace(charge, replayed=True)
+        return charge.become(replayed=True)
     states.require(kind, charge_id, charge.state)
     tx.append(
         Draft(
@@ -49,7 +48,7 @@ def void(
             postings=move(charge.amounts_pico, HELD, AVAILABLE),
         )
     )
-    return replace(charge, state=states.VOID, note=reason)
+    return charge.become(state=states.VOID, note=reason)
 
 
 def withhold(tx: Transaction, charge_id: str, reason: str, *, actor: str | None = None) -> Charge:
@@ -72,7 +71,7 @@ def withhold(tx: Transaction, charge_id: str, reason: str, *, actor: str | None 
     require_text(reason, name="reason", longest=LONGEST_REASON)
     charge = tx.charge(charge_id)
     if charge.state == states.WITHHELD:
-        return replace(charge, replayed=True)
+        return charge.become(replayed=True)
     states.require("withhold", charge_id, charge.state)
     tx.append(
         Draft(
@@ -84,7 +83,7 @@ def withhold(tx: Transaction, charge_id: str, reason: str, *, actor: str | None 
             changes=[_step(charge, {"state": states.WITHHELD, "note": reason})],
         )
     )
-    return replace(charge, state=states.WITHHELD, note=reason)
+    return charge.become(state=states.WITHHELD, note=reason)
 
 
 def begin_publishing(tx: Transaction, charge_id: str, *, fence: int | None = None) -> Charge:
@@ -108,7 +107,7 @@ def begin_publishing(tx: Transaction, charge_id: str, *, fence: int | None = Non
     charge = tx.charge(charge_id)
     _require_fence(charge, fence)
     if charge.state in (states.PUBLISHING, states.PUBLISHED):
-        return replace(charge, replayed=True)
+        return charge.become(replayed=True)
     states.require("begin_publishing", charge_id, charge.state)
     statements.require_approval(tx, charge)
     tx.append(
@@ -120,7 +119,7 @@ def begin_publishing(tx: Transaction, charge_id: str, *, fence: int | None = Non
             changes=[_step(charge, {"state": states.PUBLISHING})],
         )
     )
-    return replace(charge, state=states.PUBLISHING)
+    return charge.become(state=states.PUBLISHING)
 
 
 def publish(
@@ -162,7 +161,7 @@ def publish(
                 f"charge {charge_id} is published with another manifest: a release is immutable; "
                 "withdraw it and pay for a new one."
             )
-        return replace(charge, replayed=True)
+        return charge.become(replayed=True)
     states.require("publish", charge_id, charge.state)
     name = release_id or f"{charge.release}-{charge.period}-{manifest_digest[:12]}"
     published: dict[str, Any] = {
@@ -190,7 +189,7 @@ def publish(
             ],
         )
     )
-    return replace(charge, state=states.PUBLISHED, **published)
+    return charge.become(state=states.PUBLISHED, **published)
 
 
 def withdraw(tx: Transaction, release_id: str, reason: str, actor: str) -> Charge:
@@ -217,7 +216,7 @@ def withdraw(tx: Transaction, release_id: str, reason: str, actor: str) -> Charg
     charge = tx.charge(str(found["charge_id"]))
     again = tx.row("release", release_id)  # under the charge's lock
     if again is not None and again["withdrawn_at"] is not None:
-        return replace(charge, replayed=True)
+        return charge.become(replayed=True)
     tx.append(
         Draft(
             kind="withdraw",

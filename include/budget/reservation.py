@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import timedelta
 
 from sqlalchemy import Engine
@@ -160,7 +159,7 @@ def _earlier(request: Request, found: Sequence[Charge]) -> Charge | None:
 
 
 def _replay(charge: Charge) -> Charge:
-    return replace(charge, replayed=True)
+    return charge.become(replayed=True)
 
 
 def _check(request: Request, pools: Sequence[PoolRow]) -> None:

@@ -149,9 +149,7 @@ def _only_header(place: Place, source: SourceConfig) -> bool:
             return False
 
 
-def _text(
-    place: Place, source: SourceConfig, quoting: Quoting | None = None
-) -> io.BufferedReader:
+def _text(place: Place, source: SourceConfig, quoting: Quoting | None = None) -> io.BufferedReader:
     """Open a file as a stream of UTF-8 bytes, whatever its encoding is; let `quoting` see them."""
     try:
         codec = codecs.lookup(source.encoding)

@@ -12,35 +12,62 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 
 import psycopg
 from sqlalchemy import BigInteger, Engine, Text, bindparam, column, func, select
 
-from include.budget.journal import FORMAT, QUOTED_NUMBER, Draft
+from include.budget.errors import LedgerError
+from include.budget.journal import FORMAT, NUMBER, QUOTED_NUMBER, Draft
+from include.budget.models import Charge
 from include.budget.store import locks
 from include.budget.store.engine import Collision, told
 from include.budget.store.prepared import Call, OnPostgres, Prepared, Row, on_postgres
 from include.budget.store.transaction import (
     Clock,
     Link,
+    Question,
     Transaction,
     applied,
+    changed,
+    question_of,
     transaction,
     utc_now,
 )
 
 
-class Optimistic(Transaction):
-    """One step: reads that stand for themselves, then one `append`, which commits.
+@dataclass
+class Memory:
+    """The charge that a process has written last, as it left it.
+
+    It spares a read where the next step follows in the same process, and is believed only as far as
+    the database agrees: state, fence and rounds are compared when the next step is written, and no
+    other column changes without one of them.
 
     Privacy: ledger only.
     """
 
-    def __init__(self, session: OnPostgres, now: datetime) -> None:
+    charge: Row | None = None
+
+
+class Optimistic(Transaction):
+    """One step: reads that stand for themselves, then one `append`, which commits.
+
+    Args:
+        session: A connection outside any transaction.
+        now: The time of the step.
+        memory: What the process has written last.
+
+    Privacy: ledger only.
+    """
+
+    def __init__(self, session: OnPostgres, now: datetime, memory: Memory) -> None:
         super().__init__(session, now)
         self._server = session
+        self._memory = memory
         self._declared: int | None = None
+        self.written = False
 
     def under_locks(self) -> None:
         """Give the step up: it rests on figures that others may change meanwhile.
@@ -49,6 +76,26 @@ class Optimistic(Transaction):
             Collision: Always.
         """
         raise Collision("this step needs its figures locked.")
+
+    def question(
+        self, dataset: str, requester: str, key: str, release: str, period: str
+    ) -> Question:
+        """Read the pools; of a key or period that is taken the database knows."""
+        (pools,) = self._ask(
+            locks.POOLS_OF_DATASET(dataset=dataset, requester=requester), declared=True
+        )
+        return question_of(pools, [])
+
+    def charge(self, charge_id: str) -> Charge:
+        """Recall a charge, or read it.
+
+        Raises:
+            UnknownName: There is none of that id.
+        """
+        known = self._memory.charge
+        if known is None or known["charge_id"] != charge_id:
+            return super().charge(charge_id)
+        return self._only([known], charge_id)
 
     def append(self, draft: Draft) -> Link:
         """Write the draft, apply its changes and commit, all in one trip.
@@ -65,7 +112,9 @@ class Optimistic(Transaction):
             declared=self._declared,
         )
         row = self._server.settle(entry, map(applied, draft.changes))
-        return Link(row["seq"], row["hash"])
+        self.written, link = True, Link(row["seq"], row["hash"])
+        self._remember(draft, link)
+        return link
 
     def _ask(self, *calls: Call, declared: bool = False) -> list[list[Row]]:
         """Read; what was declared last is read first, so that nothing newer goes unnoticed."""
@@ -74,6 +123,16 @@ class Optimistic(Transaction):
         (last,), *answers = self._session.ask(locks.LAST_DECLARATION(), *calls)
         self._declared = last["seq"]
         return answers
+
+    def _remember(self, draft: Draft, link: Link) -> None:
+        known = self._charge_row
+        for change in draft.changes:
+            if known is None or (change.table, change.key) != ("charge", known["charge_id"]):
+                continue
+            known = known | dict(changed(change, link.seq).values)
+            if change.values.get("sealed_seq") == NUMBER:
+                known["sealed_hash"] = link.hash
+            self._memory.charge = known
 
 
 _APPENDED = func.dp_append(
@@ -88,13 +147,19 @@ _APPEND = Prepared(select(_APPENDED.c.seq, _APPENDED.c.hash))
 
 
 @contextmanager
-def step(engine: Engine, clock: Clock = utc_now, *, locking: bool) -> Iterator[Transaction]:
+def step(
+    engine: Engine, clock: Clock = utc_now, *, locking: bool, memory: Memory | None = None
+) -> Iterator[Transaction]:
     """Run one step of a charge's life.
+
+    Without the lock a step can only say yes, by writing: a refusal and the answer to a repeated
+    question are given under it, on figures that stand.
 
     Args:
         engine: From `connect`.
         clock: Source of the time written into entries.
         locking: Take the head before reading; SQLite always does, it has one writer at a time.
+        memory: What the process has written last; emptied by a step that was not written.
 
     Yields:
         The transaction; at the end of the block it is on disk or has left no trace.
@@ -104,12 +169,18 @@ def step(engine: Engine, clock: Clock = utc_now, *, locking: bool) -> Iterator[T
 
     Privacy: ledger only.
     """
+    memory = memory or Memory()
     if locking or engine.dialect.name != "postgresql":
+        memory.charge = None
         with transaction(engine, clock) as locked:
             yield locked
         return
     with told(), on_postgres(engine, locking=False) as opened:
+        unlocked = Optimistic(opened, clock(), memory)
         try:
-            yield Optimistic(opened, clock())
-        except psycopg.IntegrityError:  # under the lock the step can tell why
-            raise Collision("a guard of the ledger's database refused: ask again.") from None
+            yield unlocked
+        except (psycopg.IntegrityError, LedgerError):
+            if unlocked.written:
+                raise
+        if not unlocked.written:
+            raise Collision("this step must be taken under the lock.")

@@ -69,16 +69,16 @@ def charge_of(row: Mapping[Any, Any]) -> Charge:
     planned = _cost(fields.pop("planned_rho_pico"), fields.pop("planned_epsilon_pure_pico"))
     cost = _cost(fields.pop("cost_rho_pico"), fields.pop("cost_epsilon_pure_pico"))
     amounts, plan = fields.pop("amounts"), fields["plan"]
-    return Charge(
-        **fields
+    return Charge.of(
+        fields
         | {
             "parameters": json.loads(fields["parameters"]),
             "events": json.loads(fields["events"]),
             "plan": None if plan is None else json.loads(plan),
-        },
-        amounts_pico=json.loads(amounts),
-        planned=planned,
-        cost=cost,
+            "amounts_pico": json.loads(amounts),
+            "planned": planned,
+            "cost": cost,
+        }
     )
 
 

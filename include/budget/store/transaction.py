@@ -83,6 +83,7 @@ class Transaction:
         self.now = now
         self.at = stamp(now)
         self._head: Link | None = None
+        self._charge_row: Row | None = None
 
     def under_locks(self) -> None:
         """Say that the step rests on the very figures it read: here they are locked."""
@@ -96,8 +97,7 @@ class Transaction:
             locks.SAME_QUESTION(key=key, release=release, period=period),
             declared=True,
         )
-        at_most = {row["claim"]: row["at_most"] for row in pools if row["claim"] is not None}
-        return Question([pool_of(row) for row in pools], at_most, [charge_of(row) for row in found])
+        return question_of(pools, found)
 
     def charge(self, charge_id: str) -> Charge:
         """Read a charge.
@@ -106,7 +106,7 @@ class Transaction:
             UnknownName: There is none of that id.
         """
         (found,) = self._ask(locks.CHARGE_OF_ID(charge_id=charge_id))
-        return _one_charge(found, charge_id)
+        return self._only(found, charge_id)
 
     def charge_with_pools(self, charge_id: str) -> tuple[Charge, dict[str, PoolRow]]:
         """Read a charge and the pools it was decided on.
@@ -119,7 +119,7 @@ class Transaction:
             locks.POOLS_OF_CHARGE(charge_id=charge_id),
             declared=True,
         )
-        return _one_charge(found, charge_id), {row["pool_id"]: pool_of(row) for row in pools}
+        return self._only(found, charge_id), {row["pool_id"]: pool_of(row) for row in pools}
 
     def pools_about(self, subject: str) -> list[PoolRow]:
         """Read every generation of a subject's pools, in the order of their ids."""
@@ -173,6 +173,12 @@ class Transaction:
             self._ask()
         assert self._head is not None
         return self._head
+
+    def _only(self, found: Sequence[Row], charge_id: str) -> Charge:
+        if not found:
+            raise UnknownName(f"charge {charge_id} is not in the ledger: check its id.")
+        self._charge_row = found[0]
+        return charge_of(found[0])
 
     def _ask(self, *calls: Call, declared: bool = False) -> list[list[Row]]:
         """Read, after taking the head of the journal: what is read stays so until the end.
@@ -232,10 +238,16 @@ class Transaction:
             "body": body,
         }
         # Compare and set: the head comes first, this is the second fence.
-        changes = [applied(_numbered(change, seq)) for change in draft.changes]
+        changes = [applied(changed(change, seq)) for change in draft.changes]
         self._session.tell(*changes, inserting(ENTRY, tuple(row))(**row))
         self._head = entry
         return entry
+
+
+def question_of(pools: Sequence[Row], found: Sequence[Row]) -> Question:
+    """Put together what a request finds. Privacy: ledger only."""
+    at_most = {row["claim"]: row["at_most"] for row in pools if row["claim"] is not None}
+    return Question([pool_of(row) for row in pools], at_most, [charge_of(row) for row in found])
 
 
 def applied(change: Change) -> Call:
@@ -255,15 +267,10 @@ def applied(change: Change) -> Call:
     return changing(table, tuple(values), tuple(change.was), own)(at=change.key, **given)
 
 
-def _numbered(change: Change, seq: int) -> Change:
+def changed(change: Change, seq: int) -> Change:
+    """Put an entry's number where a change says `NUMBER`. Privacy: ledger only."""
     values = {name: seq if value == NUMBER else value for name, value in change.values.items()}
     return change._replace(values=values)
-
-
-def _one_charge(found: Sequence[Row], charge_id: str) -> Charge:
-    if not found:
-        raise UnknownName(f"charge {charge_id} is not in the ledger: check its id.")
-    return charge_of(found[0])
 
 
 @lru_cache(maxsize=256)
