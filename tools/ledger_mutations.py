@@ -395,8 +395,8 @@ MUTATIONS = [
         "I1",
         "a step's pools still stand when it is written",
         "store/optimistic.py",
-        "*early, *self._standing(draft)]",
-        "*early]",
+        "declared=self._declared,",
+        "declared=None,",
     ),
     on_postgres(
         "I1",
@@ -411,6 +411,20 @@ MUTATIONS = [
         "store/prepared.py",
         "func.dp_expected(and_(*holds), kept, type_=Text)",
         "func.dp_expected(and_(True), kept, type_=Text)",
+    ),
+    on_postgres(
+        "I7",
+        "without the lock a step can only say yes",
+        "store/optimistic.py",
+        "if not unlocked.written:",
+        "if False:",
+    ),
+    on_postgres(
+        "I7",
+        "a refusal is given under the lock",
+        "store/optimistic.py",
+        "(psycopg.IntegrityError, LedgerError)",
+        "psycopg.IntegrityError",
     ),
     on_postgres(
         "I6",

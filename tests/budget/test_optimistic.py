@@ -146,6 +146,14 @@ def test_a_denial_is_decided_under_locks(world: World, monkeypatch: pytest.Monke
     world.sound()
 
 
+def test_a_repeated_question_is_answered_although_the_pools_are_frozen(world: World) -> None:
+    charge = world.reserve()
+    world.ledger.freeze("a drill", actor="admin")
+    again = world.reserve()
+    assert again.replayed and again.charge_id == charge.charge_id
+    world.sound()
+
+
 def test_a_key_taken_meanwhile_gives_its_charge(world: World, meanwhile: Meanwhile) -> None:
     taken: list[str] = []
     meanwhile(lambda other: taken.append(other.reserve().charge_id))
@@ -185,6 +193,31 @@ def test_a_round_begun_meanwhile_keeps_the_seal_away(world: World, meanwhile: Me
     meanwhile(lambda other: other.ledger.begin_round(opened, 1, gaussian_events(60)))
     with pytest.raises(RoundMismatch):
         world.ledger.seal(opened, DIGEST)
+    world.sound()
+
+
+def test_what_was_written_last_is_believed_no_further_than_the_database(world: World) -> None:
+    opened = world.opened()
+    other = World(connect(world.engine.url))
+    other.ledger.resume(opened.charge_id, attempt="2", last_round=0)
+    with pytest.raises(StaleFence):
+        world.ledger.seal(opened, DIGEST)
+    other.engine.dispose()
+    world.sound()
+
+
+def test_a_charge_moved_on_elsewhere_is_answered_as_it_is_now(world: World) -> None:
+    """What this process remembers allows less, or repeats an older answer: neither is given."""
+    sealed = world.sealed()
+    other = World(connect(world.engine.url))
+    told: dict[str, Any] = {"manifest_digest": "cd" * 32, "uri": "x", "release_id": "monthly"}
+    other.ledger.begin_publishing(sealed.charge_id)
+    again = world.ledger.begin_publishing(sealed.charge_id)
+    assert again.replayed and again.state == "publishing"
+    other.ledger.publish(sealed.charge_id, **told)
+    assert world.ledger.begin_publishing(sealed.charge_id).state == "published"
+    assert world.ledger.publish(sealed.charge_id, **told).replayed
+    other.engine.dispose()
     world.sound()
 
 

@@ -60,6 +60,7 @@ def test_a_writer_can_do_its_work_and_nothing_else(logins: dict[str, Engine]) ->
         "INSERT INTO dp_posting VALUES (1, 9, 'p', 'held', 1)",
         "UPDATE dp_pool SET cap_pico = 1",
         "UPDATE dp_pool SET spent_pico = 0",
+        "UPDATE dp_pool SET held_pico = held_pico + 1",
         "UPDATE dp_pool SET status = 'open'",
         "UPDATE dp_charge SET granted_pico = 1",
         "UPDATE dp_limit SET value_pico = NULL",
@@ -77,18 +78,25 @@ def test_a_writer_is_refused_by_its_rights(logins: dict[str, Engine], statement:
         connection.execute(text(statement))
 
 
-@pytest.mark.parametrize(
-    ("statement", "guard"),
-    [
-        ("UPDATE dp_pool SET held_pico = held_pico + 1", "journal entries only"),
-        ("UPDATE dp_head SET seq = seq + 1", "next entry only"),
-    ],
-)
-def test_the_rights_that_locking_needs_are_useless_for_writing(
-    logins: dict[str, Engine], statement: str, guard: str
+def test_the_right_that_locking_needs_is_useless_for_writing(logins: dict[str, Engine]) -> None:
+    refused = pytest.raises(exc.IntegrityError, match="next entry only")
+    with refused, logins["writer"].begin() as connection:
+        connection.execute(text("UPDATE dp_head SET seq = seq + 1"))
+
+
+def test_a_writer_cannot_borrow_the_guard_that_writes_as_the_owner(
+    logins: dict[str, Engine],
 ) -> None:
-    with pytest.raises(exc.IntegrityError, match=guard), logins["writer"].begin() as connection:
-        connection.execute(text(statement))
+    """A trigger of one's own, on a table of one's own, would post what no entry says."""
+    refused = pytest.raises(exc.ProgrammingError, match="permission denied for function")
+    with refused, logins["writer"].begin() as connection:
+        connection.execute(text("CREATE TEMP TABLE mine (LIKE dp_entry)"))
+        connection.execute(
+            text(
+                "CREATE TRIGGER mine AFTER INSERT ON mine FOR EACH ROW "
+                "EXECUTE FUNCTION dp_entry_post()"
+            )
+        )
 
 
 def test_a_temporary_table_of_the_same_name_deceives_no_guard(logins: dict[str, Engine]) -> None:

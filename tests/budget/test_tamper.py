@@ -128,6 +128,7 @@ def _forge(world: World, postings: list[Any]) -> None:
     ("postings", "guard"),
     [
         ([[POOL, "held", -5]], "sum to zero"),
+        ([["no pool", "held", 5], ["no pool", "available", -5]], "every pool must be there"),
         ([[POOL, "spent", -5], [POOL, "available", 5]], "spent_grows|CHECK"),
         ([[POOL, "held", -(10**18)], [POOL, "available", 10**18]], "dp_pool_held|CHECK"),
         ([[POOL, "held", 10**18], [POOL, "available", -(10**18)]], "dp_pool_cap|CHECK"),

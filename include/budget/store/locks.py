@@ -6,7 +6,7 @@ twice, and two writers cannot block each other for ever.
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, literal_column, or_, select
+from sqlalchemy import bindparam, or_, select
 
 from include.budget.store.prepared import Prepared
 from include.budget.store.rows import CHARGE_WITH_HASHES
@@ -62,8 +62,8 @@ EVERY_POOL = Prepared(_POOLS)
 
 HEAD_LOCKED = Prepared(select(HEAD.c.seq, HEAD.c.hash).with_for_update())
 
-LAST_DECLARATION = Prepared(select(literal_column("declared").label("seq")).select_from(HEAD))
-"""The entry that changed pools, limits or datasets last; PostgreSQL only, where steps ask."""
+LAST_DECLARATION = Prepared(select(HEAD.c.declared))
+"""The last entry that belongs to no charge: only such an entry changes pools, limits, datasets."""
 
 SAME_QUESTION = Prepared(
     CHARGE_WITH_HASHES.where(

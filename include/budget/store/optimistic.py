@@ -121,7 +121,7 @@ class Optimistic(Transaction):
         if not declared:
             return self._session.ask(*calls)
         (last,), *answers = self._session.ask(locks.LAST_DECLARATION(), *calls)
-        self._declared = last["seq"]
+        self._declared = last["declared"]
         return answers
 
     def _remember(self, draft: Draft, link: Link) -> None:

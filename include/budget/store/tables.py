@@ -226,9 +226,9 @@ ENTRY = _table(
 
 POSTING = _table(
     "dp_posting",
-    Column("seq", Whole, ForeignKey("dp_entry.seq"), primary_key=True, autoincrement=False),
+    Column("seq", Whole, primary_key=True, autoincrement=False),
     Column("line", Whole, primary_key=True, autoincrement=False),
-    Column("pool_id", Text, ForeignKey("dp_pool.pool_id"), nullable=False),
+    Column("pool_id", Text, nullable=False),
     Column("account", Text, nullable=False),
     Column("amount_pico", Whole, nullable=False),
     CheckConstraint(
@@ -244,6 +244,7 @@ HEAD = _table(
     Column("ledger_id", Text, nullable=False),
     Column("seq", Whole, nullable=False),
     Column("hash", Text, nullable=False),
+    Column("declared", Whole, nullable=False, server_default="0"),
     CheckConstraint("id = 1", name="dp_head_one"),
 )
 

@@ -93,6 +93,7 @@ CREATE TABLE dp_head (
   ledger_id TEXT NOT NULL,
   seq WHOLE NOT NULL,
   hash TEXT NOT NULL,
+  declared WHOLE DEFAULT 0 NOT NULL,
   PRIMARY KEY (id),
   CONSTRAINT dp_head_one CHECK (id = 1)
 ) STRICT
@@ -179,9 +180,7 @@ CREATE TABLE dp_posting (
   amount_pico WHOLE NOT NULL,
   PRIMARY KEY (seq, line),
   CONSTRAINT dp_posting_account CHECK (account IN ('issued', 'available', 'held', 'spent')),
-  CONSTRAINT dp_posting_spent_grows CHECK (account <> 'spent' OR amount_pico > 0),
-  FOREIGN KEY(seq) REFERENCES dp_entry (seq),
-  FOREIGN KEY(pool_id) REFERENCES dp_pool (pool_id)
+  CONSTRAINT dp_posting_spent_grows CHECK (account <> 'spent' OR amount_pico > 0)
 ) STRICT
 ;;
 CREATE INDEX dp_posting_pool ON dp_posting (pool_id, seq)

@@ -17,10 +17,9 @@ BEGIN
   RETURN value;
 END $$
 ;;
--- The last entry that belongs to no charge: only such an entry changes pools, limits and datasets.
-ALTER TABLE dp_head ADD COLUMN declared BIGINT NOT NULL DEFAULT 0
-;;
--- The journal is the only door: the head, postings and balances move because an entry was written.
+-- The journal is the only door: the head, postings and balances move because an entry was written. What
+-- only this function writes needs no foreign keys, which would ask eight times while everybody waits for
+-- the head. `declared` is the last entry of no charge: only such an entry changes pools, limits, datasets.
 CREATE FUNCTION dp_entry_post() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp AS $$
 DECLARE
   moves jsonb := NEW.body::jsonb -> 'postings';
@@ -58,10 +57,6 @@ END $$
 ;;
 -- Nobody may hang it on a table of his own: it writes as the tables' owner.
 REVOKE EXECUTE ON FUNCTION dp_entry_post() FROM PUBLIC
-;;
--- What only dp_entry_post writes needs no foreign keys: it knows the entry and counts the pools. They
--- would ask eight times an entry, while everybody waits for the head.
-ALTER TABLE dp_posting DROP CONSTRAINT dp_posting_seq_fkey, DROP CONSTRAINT dp_posting_pool_id_fkey
 ;;
 -- Partitions compose in parallel only up to the cap of their population's pool.
 CREATE FUNCTION dp_claims_hold(entry bigint) RETURNS void LANGUAGE plpgsql SET search_path = @schema@, pg_temp AS $$

@@ -20,9 +20,9 @@ BEGIN
   INSERT INTO dp_posting (seq, line, pool_id, account, amount_pico)
     SELECT NEW.seq, key, json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]')
     FROM json_each(NEW.body, '$.postings');
-  SELECT RAISE(ABORT, 'dp_posting: the postings of an entry must sum to zero in every pool')
-    WHERE EXISTS (SELECT 1 FROM dp_posting WHERE seq = NEW.seq
-                  GROUP BY pool_id HAVING sum(amount_pico) <> 0);
+  SELECT RAISE(ABORT, 'dp_posting: the postings of an entry must sum to zero in every pool, and every pool must be there')
+    WHERE EXISTS (SELECT 1 FROM dp_posting WHERE seq = NEW.seq GROUP BY pool_id
+                  HAVING sum(amount_pico) <> 0 OR pool_id NOT IN (SELECT pool_id FROM dp_pool));
   UPDATE dp_pool SET
     held_pico = held_pico + (SELECT coalesce(sum(amount_pico), 0) FROM dp_posting d
       WHERE d.seq = NEW.seq AND d.pool_id = dp_pool.pool_id AND d.account = 'held'),
@@ -44,7 +44,7 @@ BEGIN
             WHERE l.kind = 'partition' AND l.owner = p.owner AND l.accounting = p.accounting
               AND l.generation = p.generation)
           WHERE place <= at_most), 0) > p.cap_pico);
-  UPDATE dp_head SET seq = NEW.seq, hash = NEW.hash;
+  UPDATE dp_head SET seq = NEW.seq, hash = NEW.hash, declared = iif(NEW.charge_id IS NULL, NEW.seq, declared);
 END
 ;;
 CREATE TRIGGER dp_posting_insert BEFORE INSERT ON dp_posting
