@@ -62,16 +62,21 @@ def bare(url: URL, seconds: float, number: int, times: Times) -> None:
 
 def charges(url: URL, seconds: float, number: int, times: Times) -> None:
     """Take charges from request to release, as often as possible."""
-    ledger = Ledger(connect(url))
+    engine = connect(url)
     until, n = time.perf_counter() + seconds, 0
     while time.perf_counter() < until:
         n += 1
-        one_charge(ledger, f"{os.getpid()}-{n}", number, times)
-    ledger.engine.dispose()
+        one_charge(engine, f"{os.getpid()}-{n}", number, times)
+    engine.dispose()
 
 
-def one_charge(ledger: Ledger, name: str, number: int, times: Times) -> None:
-    """Take one charge from request to release and time each step."""
+def one_charge(engine: Engine, name: str, number: int, times: Times) -> None:
+    """Take one charge from request to release and time each step.
+
+    BudgetEval, the measurement and publishing are tasks of their own: none of them remembers what
+    another has done.
+    """
+    budget_eval, measurement, publishing = (Ledger(engine) for _ in range(3))
     request = Request(
         key=name,
         dataset="survey",
@@ -85,19 +90,19 @@ def one_charge(ledger: Ledger, name: str, number: int, times: Times) -> None:
         parameters={"rounds": 10},
     )
     timed = _timer(times)
-    charge = timed("reserve", lambda: ledger.reserve(request, zcdp))
+    charge = timed("reserve", lambda: budget_eval.reserve(request, zcdp))
     plan = {"rounds": 10, "sigma": 31.5}
     opened = timed(
         "open",
-        lambda: ledger.open(
+        lambda: measurement.open(
             charge.charge_id, plan=plan, cost=charge.planned, events=[], attempt="1"
         ),
     )
-    timed("seal", lambda: ledger.seal(opened, DIGEST))
-    timed("begin_publishing", lambda: ledger.begin_publishing(charge.charge_id))
+    timed("seal", lambda: measurement.seal(opened, DIGEST))
+    timed("begin_publishing", lambda: publishing.begin_publishing(charge.charge_id))
     timed(
         "publish",
-        lambda: ledger.publish(
+        lambda: publishing.publish(
             charge.charge_id, manifest_digest=DIGEST, uri="x", release_id=f"release-{name}"
         ),
     )
@@ -146,7 +151,7 @@ def declare(url: URL, entries: int) -> None:
     for number in range(4):
         world.user(f"user{number}", "survey", "900000", None)
     if entries > 100:
-        one_charge(world.ledger, "template", 0, defaultdict(list))
+        one_charge(engine, "template", 0, defaultdict(list))
         repeat(engine, (entries - world.reader.head()["seq"]) // 5)
     engine.dispose()
 

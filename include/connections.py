@@ -10,6 +10,8 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
+from include.errors import CuSynError
+
 PART_BYTES = 16 * 1024 * 1024  # one part of a multipart upload; larger files travel in several
 
 
@@ -41,12 +43,21 @@ class S3Parameters:
     part_bytes: int = PART_BYTES
 
     def client(self) -> Any:
-        """Return a boto3 client of the store; nothing is contacted yet."""
+        """Return a boto3 client of the store; nothing is contacted yet.
+
+        Raises:
+            CuSynError: the store's address is no URL.
+        """
         import boto3
         from botocore.config import Config
 
         # boto3 reads this variable by itself, but would then want a host name for every bucket.
         endpoint = self.endpoint_url or os.environ.get("AWS_ENDPOINT_URL_S3")
+        if endpoint and not endpoint.startswith(("http://", "https://")):
+            raise CuSynError(
+                "the store's address is no URL; write endpoint_url (or AWS_ENDPOINT_URL_S3) with "
+                "http:// or https:// before the host"
+            )
         region = self.region or os.environ.get("AWS_DEFAULT_REGION")
         return boto3.session.Session().client(
             "s3",

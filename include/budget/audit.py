@@ -27,12 +27,26 @@ Recost = Callable[[Mapping[str, Any]], Cost]
 class Check:
     """One thing an auditor asks, and the answer.
 
+    Args:
+        question: What is asked.
+        passed: Whether the answer is as it should be.
+        answer: The answer, or why there is none and what to do.
+        checked: False where the question could not be answered from here; then it has not passed.
+
     Privacy: ledger only.
     """
 
     question: str
     passed: bool
     answer: str
+    checked: bool = True
+
+    @property
+    def verdict(self) -> str:
+        """What stands before the question on the page."""
+        if not self.checked:
+            return "NOT CHECKED"
+        return "passed" if self.passed else "FAILED"
 
 
 @dataclass(frozen=True)
@@ -59,13 +73,25 @@ class AuditReport:
 
     @property
     def ok(self) -> bool:
-        """Whether every check passed."""
+        """Whether every check was made and passed."""
         return all(check.passed for check in self.checks)
+
+    @property
+    def wrong(self) -> bool:
+        """Whether a check that was made failed."""
+        return any(check.checked and not check.passed for check in self.checks)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every check was made."""
+        return all(check.checked for check in self.checks)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the audit in JSON types."""
         return {
             "ok": self.ok,
+            "wrong": self.wrong,
+            "complete": self.complete,
             "release": self.release.to_dict(),
             "charge": self.charge.to_dict(),
             "snapshot_commitment": self.commitment,
@@ -95,10 +121,7 @@ class AuditReport:
             "Budget pools",
             *(_pool_line(pool, charge) for pool in self.pools),
             "Checks",
-            *(
-                f"  {'passed' if check.passed else 'FAILED'}  {check.question}: {check.answer}"
-                for check in self.checks
-            ),
+            *(f"  {check.verdict}  {check.question}: {check.answer}" for check in self.checks),
         ]
         return "\n".join(lines) + "\n"
 

@@ -70,7 +70,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
 
     Returns:
-        0 when all is well, 1 when something was found or refused, 2 for a wrong call.
+        0 when all is well, 1 when something was found or refused, 2 for a wrong call or when not
+        all could be checked.
     """
     args = parser().parse_args(argv)
     try:
@@ -83,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except BrokenPipeError:  # `... | head` has read enough; what is left goes nowhere
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0 if answer.ok else 1
+    return answer.exit_code
 
 
 if __name__ == "__main__":

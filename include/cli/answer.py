@@ -14,7 +14,9 @@ class Answer:
     Args:
         data: JSON types.
         text: the same for a person.
-        ok: False turns the exit code to 1.
+        ok: False where something was found or refused; the exit code is then 1.
+        complete: False where nothing was found, but not all could be looked at; the exit code is
+            then 2.
 
     Privacy: post-processing.
     """
@@ -22,6 +24,14 @@ class Answer:
     data: Any
     text: str
     ok: bool = True
+    complete: bool = True
+
+    @property
+    def exit_code(self) -> int:
+        """What the command ends with."""
+        if not self.ok:
+            return 1
+        return 0 if self.complete else 2
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> str:

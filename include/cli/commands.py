@@ -237,7 +237,7 @@ def _audit(release_id: str, settings: Settings) -> Answer:
     report = audit_release(engine, release_id, lambda plan: Plan.from_dict(plan).cost)
     claims = claim_checks(release_id, LedgerReader(engine), settings)
     report = replace(report, checks=(*report.checks, *claims))
-    return Answer(report.to_dict(), report.to_text(), ok=report.ok)
+    return Answer(report.to_dict(), report.to_text(), ok=not report.wrong, complete=report.complete)
 
 
 def _charge_words(charge: Charge) -> str:

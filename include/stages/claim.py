@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from include.accounting import format_amount
 from include.budget.audit import Check
 from include.errors import CuSynError
+from include.publishing.errors import DestinationDeniedError, DestinationUnavailableError
 from include.stages.facts import STRICT, row_count_rule
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from include.budget.reader import LedgerReader, Release
     from include.settings import Settings
 
+PLACE = "the manifest lies where it was published"
 QUESTION = "the manifest claims what was charged and registered"
 
 
@@ -31,7 +33,8 @@ def claim_checks(release_id: str, reader: LedgerReader, settings: Settings) -> t
             AWS settings.
 
     Returns:
-        One check for the file, and one for its claim where the file is the published one.
+        One check for the file, and one for its claim where the file is the published one. Where
+        the address cannot be read from here the first one is not checked, and says what to set.
 
     Raises:
         UnknownName: no release has that id.
@@ -39,8 +42,11 @@ def claim_checks(release_id: str, reader: LedgerReader, settings: Settings) -> t
     Privacy: ledger only.
     """
     release = reader.release(release_id)
-    found, told = _manifest(release, settings)
-    read = Check("the manifest lies where it was published", found is not None, told)
+    try:
+        found, told = _manifest(release, settings)
+    except CuSynError as fault:
+        return (Check(PLACE, False, _unread(release.uri, fault), checked=False),)
+    read = Check(PLACE, found is not None, told)
     if found is None:
         return (read,)
     faults = list(_faults(found, reader.charge(release.charge_id), reader))
@@ -48,15 +54,21 @@ def claim_checks(release_id: str, reader: LedgerReader, settings: Settings) -> t
 
 
 def _manifest(release: Release, settings: Settings) -> tuple[dict[str, Any] | None, str]:
-    """Return the manifest that the ledger names, or None and why not."""
+    """Return the manifest that the ledger names, or None and why not.
+
+    Raises:
+        CuSynError: the address cannot be read from here.
+    """
     from include.publishing.destinations import target_for
+    from include.publishing.folder import FolderTarget
     from include.publishing.package import MANIFEST
 
-    try:
-        content = target_for(release.uri, base=settings.project_root).read(MANIFEST)
-    except CuSynError as fault:
-        return None, f"{release.uri} cannot be read from here: {fault}"
+    target = target_for(release.uri, base=settings.project_root)
+    content = target.read(MANIFEST)
     if content is None:
+        # <destination>/<release>/<period>/<release id>: a whole destination is not lost but away.
+        if isinstance(target, FolderTarget) and not target.folder.parents[2].is_dir():
+            raise DestinationDeniedError(f"{release.uri}: its folder is not there")
         return None, f"{release.uri} holds no {MANIFEST}; restore the package from a copy"
     if hashlib.sha256(content).hexdigest() != release.manifest_digest:
         return None, (
@@ -65,6 +77,26 @@ def _manifest(release: Release, settings: Settings) -> tuple[dict[str, Any] | No
         )
     manifest: dict[str, Any] = json.loads(content)
     return manifest, f"{release.uri}/{MANIFEST}"
+
+
+def _unread(uri: str, fault: CuSynError) -> str:
+    """Say that nothing is known of the package, and what its reader must set."""
+    why = "the request was refused"
+    if isinstance(fault, DestinationUnavailableError):
+        why = "no answer"
+    elif isinstance(fault, DestinationDeniedError):
+        why = "no permission, or not there"
+    if uri.startswith("s3://"):
+        cure = (
+            "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to a key that may read it, and "
+            "AWS_ENDPOINT_URL_S3 where the store is not AWS itself"
+        )
+    else:
+        cure = "mount that folder here, readable (relative ones lie under CUSYN_PROJECT_ROOT)"
+    return (
+        f"the package itself was not checked, because {uri} cannot be read from here ({why}); "
+        f"{cure}, then ask again"
+    )
 
 
 def _faults(manifest: dict[str, Any], charge: Charge, reader: LedgerReader) -> Iterator[str]:

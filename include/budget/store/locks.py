@@ -20,7 +20,10 @@ from include.budget.store.tables import (
     POSTING,
 )
 
-_POOLS = select(POOL).order_by(POOL.c.pool_id)
+_DECLARED = select(HEAD.c.declared).scalar_subquery().label("declared")
+"""The last entry that belongs to no charge: only such an entry changes pools, limits, datasets."""
+
+_POOLS = select(POOL, _DECLARED).order_by(POOL.c.pool_id)
 _CLAIM_OF_LANE = (POOL.c.kind == "partition") & (
     CLAIM.c.claim == POOL.c.owner + "@" + POOL.c.dataset
 )
@@ -38,7 +41,7 @@ POOLS_OF_CHARGE = Prepared(
 )
 
 POOLS_OF_DATASET = Prepared(
-    select(POOL, CLAIM.c.claim, CLAIM.c.at_most)
+    select(POOL, CLAIM.c.claim, CLAIM.c.at_most, _DECLARED)
     .select_from(POOL.outerjoin(CLAIM, _CLAIM_OF_LANE))
     .where(
         POOL.c.status != "retired",
@@ -61,9 +64,6 @@ POOLS_OF_SUBJECT = Prepared(_POOLS.where(POOL.c.subject == bindparam("subject"))
 EVERY_POOL = Prepared(_POOLS)
 
 HEAD_LOCKED = Prepared(select(HEAD.c.seq, HEAD.c.hash).with_for_update())
-
-LAST_DECLARATION = Prepared(select(HEAD.c.declared))
-"""The last entry that belongs to no charge: only such an entry changes pools, limits, datasets."""
 
 SAME_QUESTION = Prepared(
     CHARGE_WITH_HASHES.where(

@@ -10,7 +10,7 @@ still holds, and then the step is taken again under the lock.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -81,9 +81,8 @@ class Optimistic(Transaction):
         self, dataset: str, requester: str, key: str, release: str, period: str
     ) -> Question:
         """Read the pools; of a key or period that is taken the database knows."""
-        (pools,) = self._ask(
-            locks.POOLS_OF_DATASET(dataset=dataset, requester=requester), declared=True
-        )
+        (pools,) = self._ask(locks.POOLS_OF_DATASET(dataset=dataset, requester=requester))
+        self._rest_on(pools)
         return question_of(pools, [])
 
     def charge(self, charge_id: str) -> Charge:
@@ -116,13 +115,11 @@ class Optimistic(Transaction):
         self._remember(draft, link)
         return link
 
-    def _ask(self, *calls: Call, declared: bool = False) -> list[list[Row]]:
-        """Read; what was declared last is read first, so that nothing newer goes unnoticed."""
-        if not declared:
-            return self._session.ask(*calls)
-        (last,), *answers = self._session.ask(locks.LAST_DECLARATION(), *calls)
-        self._declared = last["declared"]
-        return answers
+    def _ask(self, *calls: Call) -> list[list[Row]]:
+        return self._session.ask(*calls)
+
+    def _rest_on(self, pools: Sequence[Row]) -> None:
+        self._declared = next((row["declared"] for row in pools), None)
 
     def _remember(self, draft: Draft, link: Link) -> None:
         known = self._charge_row

@@ -95,7 +95,6 @@ class Transaction:
         pools, found = self._ask(
             locks.POOLS_OF_DATASET(dataset=dataset, requester=requester),
             locks.SAME_QUESTION(key=key, release=release, period=period),
-            declared=True,
         )
         return question_of(pools, found)
 
@@ -117,8 +116,8 @@ class Transaction:
         found, pools = self._ask(
             locks.CHARGE_OF_ID(charge_id=charge_id),
             locks.POOLS_OF_CHARGE(charge_id=charge_id),
-            declared=True,
         )
+        self._rest_on(pools)
         return self._only(found, charge_id), {row["pool_id"]: pool_of(row) for row in pools}
 
     def pools_about(self, subject: str) -> list[PoolRow]:
@@ -180,13 +179,11 @@ class Transaction:
         self._charge_row = found[0]
         return charge_of(found[0])
 
-    def _ask(self, *calls: Call, declared: bool = False) -> list[list[Row]]:
-        """Read, after taking the head of the journal: what is read stays so until the end.
+    def _rest_on(self, pools: Sequence[Row]) -> None:
+        """Note that the step rests on pools and limits; under the head nobody changes them."""
 
-        Args:
-            calls: Queries, run in this order in one trip.
-            declared: The step rests on pools and limits; under the head nobody changes them.
-        """
+    def _ask(self, *calls: Call) -> list[list[Row]]:
+        """Read, after taking the head of the journal: what is read stays so until the end."""
         if self._head is not None:
             return self._session.ask(*calls)
         (head,), *answers = self._session.ask(locks.HEAD_LOCKED(), *calls)
