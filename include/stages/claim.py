@@ -63,7 +63,8 @@ def _manifest(release: Release, settings: Settings) -> tuple[dict[str, Any] | No
     from include.publishing.folder import FolderTarget
     from include.publishing.package import MANIFEST
 
-    target = target_for(release.uri, base=settings.project_root)
+    address = release.uri.rstrip("/")
+    target = target_for(address, base=settings.project_root)
     content = target.read(MANIFEST)
     if content is None:
         # <destination>/<release>/<period>/<release id>: a whole destination is not lost but away.
@@ -72,11 +73,11 @@ def _manifest(release: Release, settings: Settings) -> tuple[dict[str, Any] | No
         return None, f"{release.uri} holds no {MANIFEST}; restore the package from a copy"
     if hashlib.sha256(content).hexdigest() != release.manifest_digest:
         return None, (
-            f"{release.uri}/{MANIFEST} is not the file whose digest the ledger names; restore the "
+            f"{address}/{MANIFEST} is not the file whose digest the ledger names; restore the "
             "package from a copy"
         )
     manifest: dict[str, Any] = json.loads(content)
-    return manifest, f"{release.uri}/{MANIFEST}"
+    return manifest, f"{address}/{MANIFEST}"
 
 
 def _unread(uri: str, fault: CuSynError) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from include.accounting.accountant import Cost
 from include.budget.anchors import WitnessDamaged
 from include.cli.__main__ import command, main, parser
 from include.stages.budget_eval import budget_eval
@@ -81,6 +82,44 @@ def test_a_release_shows_its_journal_and_its_audit_passes(cli, released):
     code, told, _ = cli("release", released.release_id, "--audit")
     assert code == 1
     assert "FAILED  the manifest lies where it was published" in told
+
+
+def test_an_audit_without_the_package_tells_all_the_rest_and_what_to_set(cli, released, place):
+    """A reader of the ledger often cannot read the releases: that is no finding."""
+    before = cli("release", released.release_id, "--audit")
+    away = Path(released.uri).parents[2]
+    away.rename(away.with_name("elsewhere"))
+    code, told, err = cli("release", released.release_id, "--audit")
+    assert (code, err) == (2, "")
+    assert before[0] == 0
+    *ledgers, _, _ = before[1].rstrip().splitlines()  # the last two lines are the package's checks
+    *same, line = told.rstrip().splitlines()
+    assert same == ledgers
+    assert line == (
+        "  NOT CHECKED  the manifest lies where it was published: the package itself was not "
+        f"checked, because {released.uri} cannot be read from here (no permission, or not there); "
+        "mount that folder here, readable (relative ones lie under CUSYN_PROJECT_ROOT), then ask "
+        "again"
+    )
+    code, out, _ = cli("release", released.release_id, "--audit", "--json")
+    data = json.loads(out)
+    assert code == 2
+    assert [data[key] for key in ("ok", "wrong", "complete")] == [False, False, False]
+    assert [check["checked"] for check in data["checks"]].count(False) == 1
+    assert data["checks"][-1]["answer"] in line
+
+
+def test_what_is_wrong_in_the_ledger_weighs_more_than_a_package_not_read(
+    cli, released, monkeypatch
+):
+    away = Path(released.uri).parents[2]
+    away.rename(away.with_name("elsewhere"))
+    dearer = Cost(rho_pico=10**18, epsilon_pure_pico=None)
+    monkeypatch.setattr("include.budget.audit.compose_journalled", lambda events: dearer)
+    code, told, _ = cli("release", released.release_id, "--audit")
+    assert code == 1
+    assert "FAILED" in told
+    assert "NOT CHECKED" in told
 
 
 def test_an_unknown_release_is_one_sentence_and_exit_code_1(cli):

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from moto.server import ThreadedMotoServer
 
+from include.connections import S3Parameters
 from include.publishing.folder import FolderTarget
 from include.publishing.package import PackageInput, build_package
 from include.quality.facts import UnitBound
@@ -106,3 +110,73 @@ def test_another_manifest_in_its_place_is_not_the_published_one(place, make_run)
     (check,) = audited(place, published.release_id).values()
     assert not check.passed
     assert "holds no datapackage.json" in check.answer
+
+
+class Refusing(BaseHTTPRequestHandler):
+    """A store that lets nobody in."""
+
+    def do_GET(self) -> None:
+        body = b"<Error><Code>AccessDenied</Code><Message>SECRET-7Q</Message></Error>"
+        self.send_response(403)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args) -> None:
+        pass
+
+
+@pytest.fixture
+def refusing():
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture
+def stored(place, make_run, monkeypatch) -> str:
+    """A release in an object store that the environment names, as for the manual form."""
+    server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://{host}:{port}")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "reader")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "SECRET-7Q")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    S3Parameters().client().create_bucket(Bucket="public")
+    file = place.settings.config_dir / "releases" / "wards.yaml"
+    file.write_text(file.read_text().replace("{uri: releases}", "{uri: 's3://public/r'}"))
+    yield release(make_run(), place)[1].release_id
+    server.stop()
+
+
+def test_a_package_in_a_store_that_does_not_let_in_is_not_checked(
+    place, stored, refusing, monkeypatch
+):
+    """Neither found good nor found wrong; the sentence names the settings and no secret."""
+    assert [one.passed for one in audited(place, stored).values()] == [True, True]
+    for variable, value, why in [
+        ("AWS_ENDPOINT_URL_S3", refusing, "no permission, or not there"),
+        ("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1", "no answer"),
+        ("AWS_ENDPOINT_URL_S3", "127.0.0.1:1", "the request was refused"),
+        ("AWS_SECRET_ACCESS_KEY", None, "no permission, or not there"),
+    ]:
+        with monkeypatch.context() as patch:
+            if value is None:
+                patch.delenv("AWS_ACCESS_KEY_ID")
+                patch.delenv(variable)
+            else:
+                patch.setenv(variable, value)
+            (check,) = audited(place, stored).values()
+        assert not check.checked
+        assert not check.passed
+        assert check.answer.startswith(
+            "the package itself was not checked, because s3://public/r/"
+        ), check.answer
+        assert check.answer.endswith(
+            f"/ cannot be read from here ({why}); set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY "
+            "to a key that may read it, and AWS_ENDPOINT_URL_S3 where the store is not AWS itself, "
+            "then ask again"
+        )
+        assert "SECRET-7Q" not in check.answer
