@@ -367,10 +367,29 @@ MUTATIONS = [
         (
             Edit(
                 GUARDS,
-                r"  SELECT RAISE\(ABORT, 'dp_posting: the postings of an entry must.*?<> 0\);\n",
+                re.escape("sum(amount_pico) <> 0 OR pool_id NOT IN"),
+                "pool_id NOT IN",
             ),
         ),
         "test_tamper",
+    ),
+    Mutation(
+        "I10",
+        "the entry trigger asks that every pool is there",
+        (
+            Edit(
+                GUARDS,
+                re.escape(" OR pool_id NOT IN (SELECT pool_id FROM dp_pool)"),
+            ),
+        ),
+        "test_tamper",
+    ),
+    Mutation(
+        "I10",
+        "PostgreSQL: the entry trigger counts the balanced pools",
+        (Edit(GUARDS.replace("sqlite", "postgresql"), r"IF balanced <> \(", "IF 0 > ("),),
+        "test_tamper",
+        "postgres",
     ),
     Mutation(
         "I11",
