@@ -7,6 +7,7 @@ import csv
 import gzip
 import io
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import IO, cast
 
 import pyarrow as pa
@@ -77,10 +78,13 @@ def read_csv(
     quoting = Quoting(source.delimiter, source.quote)
     with _text(place, source, quoting) as raw:
         reader = _opened(raw, source, present, uneven)
-        while (batch := _next(reader, source)) is not None and quoting.sound:
-            if strict and uneven.seen:
-                break
-            yield pa.Table.from_batches([batch])
+        try:
+            while (batch := _next(reader, source)) is not None and quoting.sound:
+                if strict and uneven.seen:
+                    break
+                yield pa.Table.from_batches([batch])
+        finally:
+            _finish(reader, raw)
     if not quoting.sound or (batch is None and quoting.ends_open()):
         raise _malformed(source)
     if strict and uneven.seen:
@@ -119,6 +123,14 @@ def _next(reader: pv.CSVStreamingReader, source: SourceConfig) -> pa.RecordBatch
         return None
     except pa.ArrowInvalid:  # its text quotes the place in the file
         raise _malformed(source) from None
+
+
+def _finish(reader: pv.CSVStreamingReader, raw: io.BufferedReader) -> None:
+    """Lead a reader to its end: given up before, a thread of Arrow's waits for itself for ever."""
+    cast("_Recoded", raw.raw).stop()
+    with suppress(pa.ArrowInvalid, StopIteration):
+        while True:
+            reader.read_next_batch()
 
 
 def _malformed(source: SourceConfig) -> SourceError:
@@ -172,11 +184,18 @@ class _Recoded(io.RawIOBase):
         self._file, self._quoting = file, quoting
         self._decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
         self._ready = b""
+        self._stopped = False
+
+    def stop(self) -> None:
+        """Let the text end here."""
+        self._stopped = True
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        if self._stopped:
+            return 0
         while not self._ready:
             block = self._file.read(1 << 20)
             text = self._decoder.decode(block, final=not block)
