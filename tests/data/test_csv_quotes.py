@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +63,7 @@ def as_bytes(lines: list[str], end: str = "\n", *, last: bool = True) -> bytes:
     return (end.join(["a,b", *lines]) + (end if last else "")).encode()
 
 
+ROOT = Path(__file__).resolve().parents[2]
 COLUMNS = {name: {"type": "category", "values": ["x"]} for name in ("a", "b")}
 
 
@@ -277,3 +281,49 @@ def test_a_file_read_in_small_blocks_is_read_the_same(
     text = written(table, {"lineterminator": "\r\n"})
     assert ours(tmp_path / "x.csv", text, 2) == table
     assert ours(tmp_path / "x.csv", text + '"', 2) is None
+
+
+GIVEN_UP = """
+import sys
+import time
+from pathlib import Path
+from include.config.datasets import SourceConfig
+from include.data.errors import RowFaultError, SourceError
+from include.data.loaders_csv import read_csv
+from include.data.places import LocalFile
+
+path = Path(sys.argv[1])
+chunks = read_csv(
+    LocalFile(path, path.name), SourceConfig(path=path.name), ["a", "b"], strict=True
+)
+try:
+    for number, _ in enumerate(chunks):
+        if number == 2:
+            break
+except (RowFaultError, SourceError) as error:
+    print(type(error).__name__)
+chunks.close()
+time.sleep(1)  # Arrow's threads let go of Python's objects a moment later
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [('"x" CANARY-7Q,y', "SourceError"), ("x,y,z", "RowFaultError"), ("x,y", "")],
+)
+def test_a_process_that_gives_a_file_up_comes_to_its_end(
+    tmp_path: Path, line: str, told: str
+) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(as_bytes([line, *['"x0","some more text"'] * 2_000_000]))
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", GIVEN_UP, str(path)],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert (done.returncode, done.stdout.strip()) == (0, told), done.stderr
