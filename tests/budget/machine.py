@@ -41,6 +41,8 @@ class Known:
     fence: int = 0
     attempt: int = 0
     spent: dict[str, int] = field(default_factory=dict)
+    table: str = ""
+    reports: list[tuple[str, bool]] = field(default_factory=list)
 
     @property
     def id(self) -> str:
@@ -229,9 +231,49 @@ class LedgerMachine(RuleBasedStateMachine):
         if known and before == "reserved":
             self._give_back(known)
 
+    @rule(which=charges, digest=st.sampled_from([DIGEST, "ee" * 32]))
+    def state_table(self, which: str, digest: str) -> None:
+        known = self.known.get(which)
+        if known is None:
+            return
+
+        def step() -> object:
+            return self.world.ledger.state_table(known.id, digest, beside={})
+
+        if known.table:
+            same = digest == known.table
+            assert step() if same else self._refused(DigestMismatch, step) is None
+        elif known.state not in ("sealed", "publishing"):
+            self._refused(WrongState, step)
+        else:
+            step()
+            known.table = digest
+
+    @rule(which=charges, digest=st.sampled_from([DIGEST, "dd" * 32]), passed=st.booleans())
+    def state_report(self, which: str, digest: str, passed: bool) -> None:
+        known = self.known.get(which)
+        if known is None:
+            return
+
+        def step() -> object:
+            return self.world.ledger.state_report(known.id, digest, beside={}, passed=passed)
+
+        said, last = (digest, passed), known.reports[-1] if known.reports else None
+        if said == last:
+            step()
+        elif known.state == "publishing":
+            self._refused(DigestMismatch, step)
+        elif known.state != "sealed" or not known.table or (passed and last and not last[1]):
+            self._refused(WrongState, step)
+        else:
+            step()
+            known.reports.append(said)
+
     @rule(which=charges)
     def begin_publishing(self, which: str) -> None:
-        step = self.world.ledger.begin_publishing
+        step, known = self.world.ledger.begin_publishing, self.known.get(which)
+        if known and known.reports and not known.reports[-1][1]:
+            return  # verify names it: see test_statements
         self._arrow(which, "sealed", "publishing", step, also=("published",))
 
     @rule(which=charges)
@@ -249,9 +291,9 @@ class LedgerMachine(RuleBasedStateMachine):
     def expire(self, days: int) -> None:
         self.world.clock.forward(days=days)
         voided = {charge.charge_id for charge in self.world.ledger.expire()}
-        now = self.world.clock().isoformat()
+        now = f"{self.world.clock():%Y-%m-%dT%H:%M:%S.%fZ}"
         for known in self.known.values():
-            due = known.state == "reserved" and (known.charge.expires_at or "") <= now[:26]
+            due = known.state == "reserved" and (known.charge.expires_at or "") <= now
             assert due == (known.id in voided)
             if due:
                 known.state = "void"
@@ -302,6 +344,9 @@ class LedgerMachine(RuleBasedStateMachine):
         for known in self.known.values():
             now = self.world.reader.charge(known.id)
             assert (now.state, now.fence) == (known.state, known.fence)
+            said = [e for e in self.world.reader.entries(known.id) if e.kind == "report"]
+            told = [(e.facts["digest"], e.facts["passed"]) for e in said]
+            assert told == known.reports
             again = self.world.ledger.reserve(known.request, zcdp)
             assert again.charge_id == known.id and again.granted_pico == known.charge.granted_pico
             assert replace(now, replayed=True) == again
