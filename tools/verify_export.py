@@ -143,7 +143,8 @@ class Journal:
         self.reconciled: dict[str, int] = defaultdict(int)
         self.claimed: list[dict[str, Any]] = []
         self.tables: dict[str, str] = {}  # the digest of the one table of a charge
-        self.approved: set[str] = set()
+        self.reports: dict[str, dict[str, Any]] = {}  # the last report of a charge
+        self.approved: dict[str, set[str]] = defaultdict(set)  # the reports of a charge
 
     def entry(self, row: dict[str, Any]) -> None:
         """Replay one entry."""
@@ -165,7 +166,7 @@ class Journal:
         for change in body["changes"]:
             self._change(body, change)
         self._caps({pool for pool, _, _ in body["postings"]})
-        if body["kind"] in ("table", "approve", "begin_publishing"):
+        if body["kind"] in ("table", "report", "approve", "begin_publishing"):
             self._statement(body["kind"], body)
         if body["kind"] == "reconcile":
             for pool, account, amount in body["postings"]:
@@ -236,11 +237,13 @@ class Journal:
 
     def _statement(self, kind: str, body: dict[str, Any]) -> None:
         key, facts = body["charge_id"], body["facts"]
-        charge = self.charges[key]
+        charge, last = self.charges[key], self.reports.get(key)
         if kind == "begin_publishing":
             asked = json.loads(charge["parameters"]).get("approval") == "required"
-            if asked and key not in self.approved:
+            if asked and (last["digest"] if last else "") not in self.approved[key]:
                 raise Bad(f"entry {self.seq}: publishes {key} without the approval it asked for")
+            if last and not last["passed"]:
+                raise Bad(f"entry {self.seq}: publishes {key}, which did not pass its gate")
             return
         if charge["state"] not in ("sealed", "publishing"):
             raise Bad(f"entry {self.seq}: states what is published of {key}, {charge['state']}")
@@ -248,11 +251,26 @@ class Journal:
             if self.tables.setdefault(key, facts["digest"]) != facts["digest"]:
                 raise Bad(f"entry {self.seq}: names a second table of {key}")
             return
-        self.approved.add(key)
+        if kind == "report":
+            self._report(key, charge, facts)
+            return
+        self.approved[key].add(facts["report"])
         if body["actor"] == charge["actor"]:
             raise Bad(f"entry {self.seq}: lets {body['actor']} approve what they asked for")
         if facts["table"] != self.tables.get(key):
             raise Bad(f"entry {self.seq}: approves another table of {key} than the journal names")
+        if not last or facts["report"] != last["digest"]:
+            raise Bad(f"entry {self.seq}: approves another report of {key} than the last one")
+
+    def _report(self, key: str, charge: dict[str, Any], facts: dict[str, Any]) -> None:
+        last = self.reports.get(key)
+        self.reports[key] = facts
+        if key not in self.tables:
+            raise Bad(f"entry {self.seq}: states a report of {key} before its table")
+        if charge["state"] == "publishing":
+            raise Bad(f"entry {self.seq}: states a report of {key} after publishing began")
+        if facts["passed"] and last and not last["passed"]:
+            raise Bad(f"entry {self.seq}: lets {key} pass after a report that did not")
 
     def _caps(self, touched: set[str]) -> None:
         for pool in touched:

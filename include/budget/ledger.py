@@ -333,6 +333,14 @@ class Ledger:
         """Name the one table made of a sealed transcript; see `statements.state_table`."""
         return self._stated(lambda tx: statements.state_table(tx, charge_id, digest, beside=beside))
 
+    def state_report(
+        self, charge_id: str, digest: str, *, beside: Mapping[str, str], passed: bool
+    ) -> dict[str, Any]:
+        """Name the report of a stated table; see `statements.state_report`."""
+        return self._stated(
+            lambda tx: statements.state_report(tx, charge_id, digest, beside=beside, passed=passed)
+        )
+
     def state_approval(self, charge_id: str, *, by: str, table: str, report: str) -> dict[str, Any]:
         """Record a second person's approval; see `statements.state_approval`."""
         return self._stated(

@@ -17,7 +17,7 @@ from include.budget import states
 from include.budget.costing import recost, require_within
 from include.budget.journal import ACCOUNTS, HELD, ISSUED, SPENT, entry_hash, genesis
 from include.budget.partitions import claim_id
-from include.budget.statements import APPROVE, asks_approval
+from include.budget.statements import APPROVE, REPORT, asks_approval
 
 MOST_PROBLEMS = 100
 """Findings kept; after so many a journal is beyond doubt."""
@@ -69,7 +69,8 @@ class Replay:
         self.reconciled: dict[str, int] = defaultdict(int)
         self.spent_rounds: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
         self.stated: dict[str, str] = {}  # the digest of the one table of a charge
-        self.approved: set[str] = set()
+        self.reported: dict[str, Mapping[str, Any]] = {}  # the last report of a charge
+        self.approved: dict[str, set[str]] = defaultdict(set)  # the reports of a charge
 
     def feed(self, row: Mapping[str, Any]) -> None:
         """Replay one stored entry: seq, kind, charge_id, prev_hash, hash, body."""
@@ -266,7 +267,7 @@ class Replay:
                 require_within(recost(self.spent_rounds[key]), cost, "its rounds")
             except Exception:
                 self._report(f"the rounds of charge {key} cost more than its plan")
-        if kind in ("table", APPROVE, "begin_publishing"):
+        if kind in ("table", REPORT, APPROVE, "begin_publishing"):
             self._statement(kind, body)
         if self.tables["claim"] and body["postings"]:
             self._check_partitions({pool_id for pool_id, _, _ in body["postings"]})
@@ -274,10 +275,14 @@ class Replay:
     def _statement(self, kind: str, body: Mapping[str, Any]) -> None:
         """Check what is said of a release; a charge that does not exist is malformed."""
         key, facts = body["charge_id"], body["facts"]
-        charge = self.tables["charge"][key]
+        charge, last = self.tables["charge"][key], self.reported.get(key)
         if kind == "begin_publishing":
-            if asks_approval(json.loads(charge["parameters"])) and key not in self.approved:
+            named = last["digest"] if last else ""
+            asked = asks_approval(json.loads(charge["parameters"]))
+            if asked and named not in self.approved[key]:
                 self._report(f"begins publishing charge {key} without the approval it asked for")
+            if last and not last["passed"]:
+                self._report(f"begins publishing charge {key}, which did not pass its gate")
             return
         if charge["state"] not in (states.SEALED, states.PUBLISHING):
             self._report(f"states what is published of charge {key}, which is {charge['state']}")
@@ -285,11 +290,26 @@ class Replay:
             if self.stated.setdefault(key, facts["digest"]) != facts["digest"]:
                 self._report(f"names a second table of charge {key}")
             return
-        self.approved.add(key)
+        if kind == REPORT:
+            self._check_report(key, charge, facts)
+            return
+        self.approved[key].add(facts["report"])
         if body["actor"] == charge["actor"]:
             self._report(f"lets {body['actor']} approve charge {key}, which they asked for")
         if facts["table"] != self.stated.get(key):
             self._report(f"approves another table of charge {key} than the journal names")
+        if not last or facts["report"] != last["digest"]:
+            self._report(f"approves another report of charge {key} than the journal names last")
+
+    def _check_report(self, key: str, charge: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+        last = self.reported.get(key)
+        self.reported[key] = facts
+        if key not in self.stated:
+            self._report(f"states a report of charge {key} before its table")
+        if charge["state"] == states.PUBLISHING:
+            self._report(f"states a report of charge {key} after publishing began")
+        if facts["passed"] and last and not last["passed"]:
+            self._report(f"lets charge {key} pass after a report that did not")
 
     def _check_partitions(self, touched: set[str]) -> None:
         pools = self.tables["pool"]

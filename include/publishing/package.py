@@ -19,6 +19,8 @@ from include.publishing.tables import typed_frame, write_csv, write_parquet
 from include.quality.report import ReportInput, write_report
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pandas as pd
 
     from include.publishing.signing import Signer
@@ -41,6 +43,8 @@ class PackageInput:
     table: pd.DataFrame  # the decoded synthetic table
     lineage: LineageFacts
     signer: Signer | None = None
+    # The report's two files as they were stated, by name; without them they are written anew.
+    stated: Mapping[str, bytes] | None = None
 
 
 @dataclass(frozen=True)
@@ -191,7 +195,10 @@ def _write(folder: Path, package: PackageInput) -> None:
     table = typed_frame(package.table, report.columns)
     write_csv(folder / "data.csv", table, report.columns)
     write_parquet(folder / "data.parquet", table)
-    write_report(folder, report)
+    if package.stated is None:
+        write_report(folder, report)
+    for name, data in (package.stated or {}).items():
+        (folder / name).write_bytes(data)
     _text(folder / "README.md", readme(report, lineage, key))
     _text(folder / REGISTRY_DRAFT, _yaml(registry_draft(report)))
     files = {path.name: _facts(path) for path in folder.iterdir()}

@@ -104,17 +104,25 @@ def render_json(report: ReportInput) -> str:
 
 
 def read_report(path: Path) -> ReportInput:
-    """Rebuild a report's facts from its JSON twin.
+    """Rebuild a report's facts from its JSON twin; see `parse_report`.
+
+    Privacy: post-processing.
+    """
+    return parse_report(path.read_bytes())
+
+
+def parse_report(data: bytes) -> ReportInput:
+    """Rebuild a report's facts from the bytes of its JSON twin.
 
     Args:
-        path: a report.json.
+        data: what a report.json holds.
 
     Returns:
         The facts; writing them again gives the same bytes.
 
     Privacy: post-processing.
     """
-    body = json.loads(path.read_text(encoding="utf-8"))
+    body = json.loads(data.decode("utf-8"))
     facts = {key: value for key, value in body.items() if key not in ("format", "marks")}
     return from_plain(ReportInput, facts)
 

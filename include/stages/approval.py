@@ -8,7 +8,7 @@ from include.budget.errors import NotApproved
 from include.stages.asked import require_as_asked
 from include.stages.desk import Desk
 from include.stages.run import ReleaseRun, Workplace, paid_charge
-from include.stages.stated import require_stated, stated_table
+from include.stages.stated import require_report, require_stated, stated_report, stated_table
 
 if TYPE_CHECKING:
     from include.budget.models import Charge
@@ -33,7 +33,7 @@ def approve(run: ReleaseRun, place: Workplace, by: str) -> str:
     Raises:
         NotApproved: the approver asked for the release themselves, is not named, or there is no
             report to approve.
-        DigestMismatch: the table is not the one the journal names.
+        DigestMismatch: the table or the report is not the one the journal names.
         DeclarationChanged: a file says something else now than was asked.
 
     Privacy: post-processing.
@@ -52,12 +52,15 @@ def approve(run: ReleaseRun, place: Workplace, by: str) -> str:
     require_as_asked(run, place, charge)
     desk = Desk(place.desk(charge.charge_id))
     require_stated(place, charge, desk)
-    facts, report = stated_table(place, charge.charge_id), desk.report_digest()
-    if facts is None or report is None:
+    table = stated_table(place, charge.charge_id)
+    if table is None or stated_report(place, charge.charge_id) is None:
         raise NotApproved(
             f"charge {charge.charge_id}: there is no report to approve; run quality_check first"
         )
-    place.ledger.state_approval(charge.charge_id, by=by, table=facts["digest"], report=report)
+    report, _ = require_report(place, charge, desk)
+    place.ledger.state_approval(
+        charge.charge_id, by=by, table=table["digest"], report=report["digest"]
+    )
     return f"charge {charge.charge_id}: {by} approved its publication."
 
 
@@ -80,27 +83,28 @@ def is_decided(run: ReleaseRun, place: Workplace) -> bool:
     Privacy: ledger only.
     """
     charge = paid_charge(run, place)
-    desk = Desk(place.desk(charge.charge_id))
-    return charge.state in ("publishing", "published", "withheld") or is_approved(
-        place, charge, desk
-    )
+    return charge.state in ("publishing", "published", "withheld") or is_approved(place, charge)
 
 
-def is_approved(place: Workplace, charge: Charge, desk: Desk) -> bool:
-    """Tell whether the journal holds another person's approval of this table and this report.
+def is_approved(place: Workplace, charge: Charge) -> bool:
+    """Tell whether the journal holds another person's approval of its table and its last report.
 
     Privacy: ledger only.
     """
-    facts, report = stated_table(place, charge.charge_id), desk.report_digest()
-    return facts is not None and any(
+    table = stated_table(place, charge.charge_id)
+    report = stated_report(place, charge.charge_id)
+    if table is None or report is None:
+        return False
+    named = (table["digest"], report["digest"])
+    return any(
         entry.kind == "approve"
         and entry.actor != charge.actor
-        and (entry.facts["table"], entry.facts["report"]) == (facts["digest"], report)
+        and (entry.facts["table"], entry.facts["report"]) == named
         for entry in place.reader.entries(charge.charge_id)
     )
 
 
-def require_approval(run: ReleaseRun, place: Workplace, charge: Charge, desk: Desk) -> None:
+def require_approval(run: ReleaseRun, place: Workplace, charge: Charge) -> None:
     """Refuse to publish what needs an approval and has none, whatever colour its task shows.
 
     Raises:
@@ -109,7 +113,7 @@ def require_approval(run: ReleaseRun, place: Workplace, charge: Charge, desk: De
     Privacy: ledger only.
     """
     asked = charge.parameters.get("approval", run.release.approval)
-    if "required" in (asked, run.release.approval) and not is_approved(place, charge, desk):
+    if "required" in (asked, run.release.approval) and not is_approved(place, charge):
         raise NotApproved(
             f"charge {charge.charge_id}: it was asked for with an approval and none is recorded "
             "for its table and report; answer the task approve first"

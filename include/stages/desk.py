@@ -76,19 +76,16 @@ class Desk:
                 found |= {int(turn["round"]) for turn in json.loads(path.read_bytes())["rounds"]}
         return found
 
-    def beside(self) -> dict[str, str]:
-        """Return the SHA-256 of each file that was made with the table, by name."""
-        return {
-            path.name: hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in (self.codes, self.errors)
-            if path.exists()
-        }
+    def made(self) -> dict[str, bytes]:
+        """Return what the table and the files made with it hold, by name; without missing ones."""
+        return self._held(self.table, self.codes, self.errors)
 
-    def report_digest(self) -> str | None:
-        """Return the SHA-256 of the report, or None where there is none."""
-        if not self.report_json.exists():
-            return None
-        return hashlib.sha256(self.report_json.read_bytes()).hexdigest()
+    def report(self) -> dict[str, bytes]:
+        """Return what the report's files hold, by name; without missing ones."""
+        return self._held(self.report_json, self.report_html)
+
+    def _held(self, *files: Path) -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in files if path.exists()}
 
     def _round(self, number: int) -> Path:
         return self.folder / "rounds" / f"{number:05d}.json"

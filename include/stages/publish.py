@@ -12,10 +12,12 @@ from include.stages.asked import require_as_asked
 from include.stages.desk import Desk
 from include.stages.ledger import witness
 from include.stages.run import ReleaseRun, Workplace, paid_charge
-from include.stages.stated import require_stated
+from include.stages.stated import require_report, require_stated, stated_report
 from include.stages.words import withdrawn_words
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from include.budget.models import Charge
     from include.connections import S3Parameters
     from include.publishing.package import BuiltPackage
@@ -46,6 +48,7 @@ def publish(
 
     Raises:
         DeclarationChanged: a file says something else now than was asked.
+        DigestMismatch: the table or the report is not the one the journal names.
         CuSynError: the charge is not sealed, or the destination refused; a retry continues.
 
     Privacy: post-processing.
@@ -56,14 +59,16 @@ def publish(
     if charge.state == "published":
         return _published(charge, _before(charge, place))
     desk = Desk(place.desk(charge.charge_id))
-    if charge.state not in ("sealed", "publishing") or not desk.report_json.exists():
+    judged = stated_report(place, charge.charge_id) is not None
+    if charge.state not in ("sealed", "publishing") or not judged:
         raise CuSynError(
             f"charge {charge.charge_id} is {charge.state}: only a sealed measurement that passed "
             "quality_check is published; run the stages before this one"
         )
-    require_approval(run, place, charge, desk)
+    _, files = require_report(place, charge, desk)
+    require_approval(run, place, charge)
     require_as_asked(run, place, charge)
-    package = _package(run, place, charge, desk)
+    package = _package(run, place, charge, desk, files)
     target = target_for(run.release.publish.uri, base=place.settings.project_root, s3=s3)
     place.ledger.begin_publishing(charge.charge_id, fence=charge.fence)
     visible = target.publish(package.path)
@@ -78,16 +83,19 @@ def publish(
     return _published(done, "is published")
 
 
-def _package(run: ReleaseRun, place: Workplace, charge: Charge, desk: Desk) -> BuiltPackage:
+def _package(
+    run: ReleaseRun, place: Workplace, charge: Charge, desk: Desk, files: Mapping[str, bytes]
+) -> BuiltPackage:
     import io
 
     import pandas as pd
 
     from include.publishing.package import PackageInput, build_package
     from include.publishing.signing import load_signer
-    from include.quality.report import read_report
+    from include.quality.report import parse_report
 
-    report = read_report(desk.report_json)
+    table = require_stated(place, charge, desk)[desk.table.name]
+    report = parse_report(files[desk.report_json.name])
     if not report.verdict.passed:
         raise CuSynError(
             f"charge {charge.charge_id}: its quality check did not pass, so it is not published"
@@ -96,9 +104,10 @@ def _package(run: ReleaseRun, place: Workplace, charge: Charge, desk: Desk) -> B
         desk.package,
         PackageInput(
             report=report,
-            table=pd.read_parquet(io.BytesIO(require_stated(place, charge, desk))),
+            table=pd.read_parquet(io.BytesIO(table)),
             lineage=facts.lineage_facts(run, charge),
             signer=load_signer(place.settings.keys_dir),
+            stated=files,
         ),
     )
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from include.errors import CuSynError
@@ -13,7 +11,7 @@ from include.stages import facts
 from include.stages.asked import require_as_asked
 from include.stages.desk import Desk
 from include.stages.run import ReleaseRun, Workplace, paid_charge
-from include.stages.stated import require_stated
+from include.stages.stated import report_as_stated, require_stated
 from include.stages.synthesize import sealed_transcript
 from include.stages.task import schema_of
 
@@ -22,6 +20,10 @@ if TYPE_CHECKING:
     from include.quality.fidelity import MarginalFidelity
     from include.quality.report import ReportInput
     from include.synthesis.errors import InterestError
+
+
+NOT_OVER = ("sealed", "publishing")
+"""States in which a report still has an effect."""
 
 
 class Withheld(CuSynError):
@@ -42,7 +44,9 @@ class Checked:
 def quality_check(run: ReleaseRun, place: Workplace) -> Checked:
     """Check the synthetic table, write the report, and withhold what fails the declared gate.
 
-    The report is written once for a charge: a repeated call reads the verdict from it.
+    A report in the work folder is believed only if the journal names it last; any other is made
+    again, and named before its verdict has any effect. The verdict depends on the sealed transcript
+    and the stated table only, so making a report again is no second try at the gate.
 
     Returns:
         The charge and a line for the log.
@@ -51,7 +55,9 @@ def quality_check(run: ReleaseRun, place: Workplace) -> Checked:
         Withheld: the gate said no; the ledger records why.
         DeclarationChanged: a file says something else now than was asked.
         CuSynError: the table is missing.
-        DigestMismatch: the table is not the one the journal names.
+        DigestMismatch: the table is not the one the journal names, or publishing has begun with
+            a report that is lost and does not come out the same again.
+        WrongState: the gate was edited after the table did not pass it.
 
     Privacy: post-processing.
     """
@@ -63,9 +69,8 @@ def quality_check(run: ReleaseRun, place: Workplace) -> Checked:
         )
     require_as_asked(run, place, charge)
     desk = Desk(place.desk(charge.charge_id))
-    if charge.state in ("sealed", "publishing"):
-        require_stated(place, charge, desk)
-    report = _report(run, place, charge, desk)
+    made = require_stated(place, charge, desk) if charge.state in NOT_OVER else desk.made()
+    report = _report(run, place, charge, desk, made)
     if not report.verdict.passed:
         reason = "; ".join(report.verdict.reasons)
         if charge.state == "sealed":
@@ -79,20 +84,34 @@ def quality_check(run: ReleaseRun, place: Workplace) -> Checked:
     return Checked(charge.charge_id, words)
 
 
-def _report(run: ReleaseRun, place: Workplace, charge: Charge, desk: Desk) -> ReportInput:
-    from include.quality.report import read_report, write_report
+def _report(
+    run: ReleaseRun, place: Workplace, charge: Charge, desk: Desk, made: dict[str, bytes]
+) -> ReportInput:
+    from include.quality.report import parse_report, render_html, render_json
 
-    if desk.report_json.exists():
-        return read_report(desk.report_json)
-    report = _judge(run, place, charge, desk)
-    with tempfile.TemporaryDirectory(dir=desk.folder) as draft:
-        html, twin = write_report(Path(draft), report)
-        desk.write(desk.report_html, html.read_bytes())
-        desk.write(desk.report_json, twin.read_bytes())  # last: its presence says that all is there
+    stated = report_as_stated(place, charge, desk)
+    if stated is not None:
+        return parse_report(stated[1][desk.report_json.name])
+    report = _judge(run, place, charge, desk, made)
+    if charge.state not in NOT_OVER:
+        return report  # the charge is over: its report is the stated one, or none
+    html = desk.write(desk.report_html, render_html(report).encode())
+    twin = desk.write(desk.report_json, render_json(report).encode())
+    place.ledger.state_report(
+        charge.charge_id,
+        twin,
+        beside={desk.report_html.name: html},
+        passed=report.verdict.passed,
+    )
     return report
 
 
-def _judge(run: ReleaseRun, place: Workplace, charge: Charge, desk: Desk) -> ReportInput:
+def _judge(
+    run: ReleaseRun, place: Workplace, charge: Charge, desk: Desk, made: dict[str, bytes]
+) -> ReportInput:
+    """Judge the very bytes that were held against the journal; they are let go once read."""
+    import io
+
     import numpy as np
     import pandas as pd
 
@@ -111,7 +130,7 @@ def _judge(run: ReleaseRun, place: Workplace, charge: Charge, desk: Desk) -> Rep
     from include.synthesis import synthesizer
     from include.synthesis.plan import Plan
 
-    if not desk.table.exists():
+    if not {desk.table.name, desk.codes.name, desk.errors.name} <= made.keys():
         raise CuSynError(
             f"charge {charge.charge_id}: its synthetic table is missing; run synthesize again, "
             "which costs nothing"
@@ -122,9 +141,10 @@ def _judge(run: ReleaseRun, place: Workplace, charge: Charge, desk: Desk) -> Rep
     schema = schema_of(run)
     bins = synthesizer(plan.mechanism).bins(transcript, plan)
     columns = columns_from(schema, bins)
-    codes = codes_in_bins(np.load(desk.codes, allow_pickle=False), schema, bins)
-    interest = interest_from(_errors(desk), plan)
-    frame = pd.read_parquet(desk.table)
+    drawn = np.load(io.BytesIO(made.pop(desk.codes.name)), allow_pickle=False)
+    codes = codes_in_bins(drawn, schema, bins)
+    interest = interest_from(_errors(made.pop(desk.errors.name)), plan)
+    frame = pd.read_parquet(io.BytesIO(made.pop(desk.table.name)))
     checks = check_synthetic(frame, columns, expected_rows=len(codes))
     # The steward's own expectations are reported, not gated on: a model that draws one odd row
     # among thousands would otherwise withhold what is already paid for.
@@ -145,13 +165,12 @@ def _judge(run: ReleaseRun, place: Workplace, charge: Charge, desk: Desk) -> Rep
     )
 
 
-def _errors(desk: Desk) -> list[InterestError]:
+def _errors(data: bytes) -> list[InterestError]:
     """Read back the reached errors that `synthesize` left, from the noise alone."""
     from include.synthesis.errors import InterestError
 
     return [
-        InterestError(clique=tuple(error.pop("columns")), **error)
-        for error in json.loads(desk.errors.read_bytes())
+        InterestError(clique=tuple(error.pop("columns")), **error) for error in json.loads(data)
     ]
 
 

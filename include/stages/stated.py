@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from include.budget.errors import DigestMismatch, LedgerRewound
@@ -65,11 +65,20 @@ def stated_table(place: Workplace, charge_id: str) -> dict[str, Any] | None:
     return next((entry.facts for entry in entries if entry.kind == "table"), None)
 
 
-def require_stated(place: Workplace, charge: Charge, desk: Desk) -> bytes:
+def stated_report(place: Workplace, charge_id: str) -> dict[str, Any] | None:
+    """Return what the journal last says of a charge's report, or None before it says anything.
+
+    Privacy: ledger only.
+    """
+    entries = place.reader.entries(charge_id)
+    return next((entry.facts for entry in reversed(entries) if entry.kind == "report"), None)
+
+
+def require_stated(place: Workplace, charge: Charge, desk: Desk) -> dict[str, bytes]:
     """Read the synthetic table, and check that it is the one the journal names.
 
     Returns:
-        The file's bytes, the very ones that were compared.
+        What it and the files beside it hold, by name: the very bytes that were compared.
 
     Raises:
         CuSynError: it is missing or was never stated.
@@ -77,17 +86,64 @@ def require_stated(place: Workplace, charge: Charge, desk: Desk) -> bytes:
 
     Privacy: post-processing.
     """
-    facts = stated_table(place, charge.charge_id)
-    if facts is None or not desk.table.exists():
+    facts, found = stated_table(place, charge.charge_id), desk.made()
+    if facts is None or desk.table.name not in found:
         raise CuSynError(
             f"charge {charge.charge_id}: its synthetic table is missing; run synthesize again, "
             "which costs nothing"
         )
-    data = desk.table.read_bytes()
-    if hashlib.sha256(data).hexdigest() != facts["digest"] or desk.beside() != facts["beside"]:
+    if _digests(found) != {desk.table.name: facts["digest"], **facts["beside"]}:
         raise DigestMismatch(
             f"charge {charge.charge_id}: the synthetic table in the work folder, or a file beside "
             "it, is not the one the journal names; delete it and run synthesize again, which costs "
             "nothing"
         )
-    return data
+    return found
+
+
+def report_as_stated(
+    place: Workplace, charge: Charge, desk: Desk
+) -> tuple[dict[str, Any], Mapping[str, bytes]] | None:
+    """Read the report's files where they are the ones the journal names last.
+
+    Returns:
+        The statement's facts, and the very bytes that were compared, by file name; None where a
+        file is missing or another one, or no report was ever stated.
+
+    Privacy: post-processing.
+    """
+    facts, found = stated_report(place, charge.charge_id), desk.report()
+    named = {} if facts is None else {desk.report_json.name: facts["digest"], **facts["beside"]}
+    return None if facts is None or _digests(found) != named else (facts, found)
+
+
+def require_report(
+    place: Workplace, charge: Charge, desk: Desk
+) -> tuple[dict[str, Any], Mapping[str, bytes]]:
+    """Read the report's files, and check that they are the ones the journal names last.
+
+    Returns:
+        As `report_as_stated`.
+
+    Raises:
+        CuSynError: no report was ever stated.
+        DigestMismatch: a file is missing or another one.
+
+    Privacy: post-processing.
+    """
+    found = report_as_stated(place, charge, desk)
+    if found is not None:
+        return found
+    if stated_report(place, charge.charge_id) is None:
+        raise CuSynError(
+            f"charge {charge.charge_id}: the journal names no report of it; run quality_check "
+            "first, which costs nothing"
+        )
+    raise DigestMismatch(
+        f"charge {charge.charge_id}: the report in the work folder is missing or not the one the "
+        "journal names last; run quality_check again, which costs nothing"
+    )
+
+
+def _digests(files: Mapping[str, bytes]) -> dict[str, str]:
+    return {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}

@@ -41,6 +41,7 @@ def test_a_writer_can_do_its_work_and_nothing_else(logins: dict[str, Engine]) ->
     world = World(logins["writer"])
     stated = world.sealed("statements", "0.1")
     world.ledger.state_table(stated.charge_id, DIGEST, beside={})
+    world.ledger.state_report(stated.charge_id, DIGEST, beside={}, passed=True)
     world.ledger.state_approval(stated.charge_id, by="berta", table=DIGEST, report=DIGEST)
     world.published()
     world.ledger.void(world.reserve("2", "0.5").charge_id, "x")

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from include.budget.errors import AlreadyOpened, DigestMismatch, LedgerRewound
+from include.budget.errors import AlreadyOpened, DigestMismatch, LedgerRewound, WrongState
+from include.budget.export import export
 from include.budget.reader import LedgerReader
 from include.errors import CuSynError
-from include.quality.report import read_report
+from include.quality.fidelity import Verdict
+from include.quality.report import read_report, render_json, write_report
 from include.stages.approval import NotApproved, approve, is_decided
 from include.stages.budget_eval import budget_eval
 from include.stages.desk import Desk
 from include.stages.ledger import open_ledger, verify_ledger
 from include.stages.load import load
 from include.stages.publish import publish
-from include.stages.quality_check import quality_check
+from include.stages.quality_check import Withheld, quality_check
 from include.stages.run import Workplace
 from include.stages.synthesize import BeingMeasured, JournalledRounds, synthesize
 from tests.stages.test_stages import edit
+from tools import verify_export
 
 
 def _file(place) -> Path:
@@ -260,11 +265,218 @@ def test_an_approval_is_of_the_report_that_was_shown(place, make_run):
     approve(make_run(), place, "berta")
     report = Desk(_folder(place, charge)).report_json
     report.write_bytes(report.read_bytes() + b"\n")
-    assert read_report(report).verdict.passed and not is_decided(make_run(), place)
+    assert read_report(report).verdict.passed
+    for step in (publish, lambda run, place: approve(run, place, "carol")):
+        with pytest.raises(DigestMismatch, match="run quality_check again"):
+            step(make_run(), place)
+    _other_spending(place, make_run)
+    quality_check(make_run(), place)  # the pools hold something else now, and so the report
+    assert len(_reports(place, charge)) == 2 and not is_decided(make_run(), place)
     with pytest.raises(NotApproved, match="for its table and report"):
         publish(make_run(), place)
     approve(make_run(), place, "carol")
+    assert is_decided(make_run(), place)
     assert publish(make_run(), place).release_id
+    assert verify_ledger(place).ok
+
+
+def _other_spending(place, make_run, period: str = "2002-12-31") -> None:
+    """Hold budget of the same pools for another period: a report made later tells of it."""
+    run = make_run(run_id=f"run-{period}", period=period)
+    assert budget_eval(run, place, load(run, place)).state == "reserved"
+
+
+def _reports(place, charge) -> list[dict]:
+    entries = place.reader.entries(charge.charge_id)
+    return [entry.facts for entry in entries if entry.kind == "report"]
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _strict(place) -> None:
+    edit(place, "rows: 200", "rows: 200\ngate: {max_interest_bound95_tv: 0.0001}")
+
+
+def _forge(desk: Desk) -> None:
+    """Leave a whole report, of this release, whose verdict is that it passed."""
+    report = read_report(desk.report_json)
+    assert not report.verdict.passed
+    write_report(desk.folder, replace(report, verdict=Verdict(True, ())))
+
+
+def _failed_unsaid(place, make_run, monkeypatch, step: str):
+    """Judge a table that fails its gate, and die in a step of the ledger."""
+    _strict(place)
+    charge = _granted(place, make_run)
+    synthesize(make_run(), place)
+
+    def killed(*args, **given):
+        raise SystemExit
+
+    with monkeypatch.context() as patched:
+        patched.setattr(place.ledger, step, killed)
+        with pytest.raises(SystemExit):
+            quality_check(make_run(), place)
+    return charge, Desk(_folder(place, charge))
+
+
+def test_the_report_is_named_with_its_page_and_is_what_the_package_holds(place, make_run):
+    charge = _checked(place, make_run)
+    desk = Desk(_folder(place, charge))
+    quality_check(make_run(attempt=2), place)
+    _other_spending(place, make_run)
+    quality_check(make_run(attempt=3), place)  # the named one is read, not made again
+    assert _reports(place, charge) == [
+        {
+            "digest": _digest(desk.report_json),
+            "beside": {"report.html": _digest(desk.report_html)},
+            "passed": True,
+        }
+    ]
+    package = Path(publish(make_run(), place).uri)
+    for path in (desk.report_json, desk.report_html):
+        assert (package / path.name).read_bytes() == path.read_bytes()
+    quality_check(make_run(attempt=4), place)
+    assert len(_reports(place, charge)) == 1
+
+
+def test_a_forged_report_before_the_check_is_not_believed(place, make_run, monkeypatch):
+    charge, desk = _failed_unsaid(place, make_run, monkeypatch, "state_report")
+    _forge(desk)
+    with pytest.raises(CuSynError, match="only a sealed measurement that passed"):
+        publish(make_run(), place)
+    with pytest.raises(Withheld, match="what was spent stays spent"):
+        quality_check(make_run(), place)
+    assert place.reader.charge(charge.charge_id).state == "withheld"
+    assert [facts["passed"] for facts in _reports(place, charge)] == [False]
+    _forge(desk)
+    with pytest.raises(Withheld):
+        quality_check(make_run(attempt=2), place)
+    assert verify_ledger(place).ok
+
+
+@pytest.mark.parametrize("name", ["report.json", "report.html"])
+def test_a_report_exchanged_after_the_check_is_not_published(place, make_run, name):
+    charge = _checked(place, make_run)
+    path = _folder(place, charge) / name
+    stated = path.read_bytes()
+    path.write_bytes(stated.replace(b"clinic", b"hospital"))
+    assert path.read_bytes() != stated
+    with pytest.raises(DigestMismatch, match="not the one the journal names last; run quality"):
+        publish(make_run(), place)
+    assert place.reader.charge(charge.charge_id).state == "sealed"
+    assert not (place.settings.project_root / "releases").exists()
+    quality_check(make_run(attempt=2), place)  # the pools are as they were: so is the report
+    assert path.read_bytes() == stated and len(_reports(place, charge)) == 1
+    assert publish(make_run(), place).release_id
+
+
+@pytest.mark.parametrize("spent", [False, True])
+def test_a_report_lost_after_it_was_named_is_made_again(place, make_run, spent):
+    charge = _checked(place, make_run)
+    desk = Desk(_folder(place, charge))
+    desk.report_json.unlink()
+    if spent:
+        _other_spending(place, make_run)
+    with pytest.raises(DigestMismatch, match="missing or not the one"):
+        publish(make_run(), place)
+    quality_check(make_run(attempt=2), place)
+    quality_check(make_run(attempt=3), place)
+    reports = _reports(place, charge)
+    assert len(reports) == 1 + spent
+    assert reports[-1]["digest"] == _digest(desk.report_json)
+    assert publish(make_run(), place).release_id
+    assert verify_ledger(place).ok
+
+
+@pytest.mark.parametrize("step", ["state_report", "withhold"])
+def test_a_check_killed_before_its_entry_or_its_verdict_goes_on(place, make_run, monkeypatch, step):
+    charge, desk = _failed_unsaid(place, make_run, monkeypatch, step)
+    assert desk.report_json.exists() and len(_reports(place, charge)) == (step == "withhold")
+    for attempt in (2, 3):
+        with pytest.raises(Withheld):
+            quality_check(make_run(attempt=attempt), place)
+    assert len(_reports(place, charge)) == 1
+    assert place.reader.charge(charge.charge_id).state == "withheld"
+
+
+def test_judging_again_is_no_second_try_at_the_gate(place, make_run, monkeypatch):
+    """Each report differs, since the pools do; its verdict and its figures do not."""
+    charge, desk = _failed_unsaid(place, make_run, monkeypatch, "withhold")
+    judged = [read_report(desk.report_json)]
+    for tried in range(2, 5):
+        desk.report_json.unlink()
+        _other_spending(place, make_run, ("2002-12-31", "2003-12-31")[tried % 2])
+        with monkeypatch.context() as patched:
+            patched.setattr(place.ledger, "withhold", lambda *args: None)
+            with pytest.raises(Withheld):
+                quality_check(make_run(attempt=tried), place)
+        judged.append(read_report(desk.report_json))
+    assert len(_reports(place, charge)) > 1
+    assert len({render_json(one) for one in judged}) == len(_reports(place, charge))
+    assert all(one.fidelity == judged[0].fidelity for one in judged)
+    assert {one.verdict for one in judged} == {judged[0].verdict}
+
+
+def test_a_gate_edited_after_it_said_no_lets_nothing_pass(place, make_run, monkeypatch):
+    charge, desk = _failed_unsaid(place, make_run, monkeypatch, "withhold")
+    desk.report_json.unlink()
+    edit(place, "rows: 200", "rows: 200")  # the release file without its gate
+    with pytest.raises(WrongState, match="restore the gate in the release file"):
+        quality_check(make_run(attempt=2), place)
+    with pytest.raises(DigestMismatch):
+        publish(make_run(), place)
+    assert [facts["passed"] for facts in _reports(place, charge)] == [False]
+    _strict(place)
+    with pytest.raises(Withheld):
+        quality_check(make_run(attempt=3), place)
+    assert place.reader.charge(charge.charge_id).state == "withheld"
+
+
+def test_a_report_lost_while_publishing_comes_out_the_same_or_from_a_backup(
+    place, make_run, monkeypatch
+):
+    charge = _checked(place, make_run)
+    desk = Desk(_folder(place, charge))
+
+    def killed(*args, **given):
+        raise SystemExit
+
+    with monkeypatch.context() as patched:
+        patched.setattr(place.ledger, "publish", killed)
+        with pytest.raises(SystemExit):
+            publish(make_run(), place)
+    kept = desk.report()
+    desk.report_json.unlink()
+    quality_check(make_run(attempt=2), place)
+    assert desk.report() == kept
+    desk.report_json.unlink()
+    _other_spending(place, make_run)
+    with pytest.raises(DigestMismatch, match="publishing has begun with another report; restore"):
+        quality_check(make_run(attempt=3), place)
+    with pytest.raises(DigestMismatch, match="missing or not the one"):
+        publish(make_run(), place)
+    for name, data in kept.items():
+        (desk.folder / name).write_bytes(data)
+    assert publish(make_run(), place).release_id
+    assert len(_reports(place, charge)) == 1 and verify_ledger(place).ok
+
+
+def test_a_journal_with_two_reports_passes_the_standalone_verifier(place, make_run):
+    charge = _checked(place, make_run)
+    Desk(_folder(place, charge)).report_html.unlink()
+    _other_spending(place, make_run)
+    quality_check(make_run(attempt=2), place)
+    published = publish(make_run(), place)
+    ledger = place.settings.project_root / "ledger.jsonl"
+    with ledger.open("w") as file:
+        export(place.ledger.engine, file)
+    keys = dict(map(verify_export.read_key, place.settings.keys_dir.glob("public/*.pem")))
+    manifest = Path(published.uri) / "datapackage.json"
+    told = verify_export.verify(ledger, keys, [manifest], [])
+    assert len(_reports(place, charge)) == 2 and "nothing is wrong" in told
 
 
 def test_a_second_run_that_loses_the_opening_by_a_moment_waits(place, make_run, monkeypatch):
