@@ -121,6 +121,7 @@ MUTATIONS = [
     trigger("I4", "dp_charge_arrow"),
     trigger("I4", "dp_charge_fence"),
     trigger("I4", "dp_charge_fixed"),
+    trigger("I4", "dp_charge_opened"),
     code(
         "I4",
         "SQLite writers wait in line (BEGIN IMMEDIATE)",
@@ -460,8 +461,8 @@ MUTATIONS = [
         "I4",
         "a step's charge still stands when it is written",
         "store/prepared.py",
-        "func.dp_expected(and_(*holds), kept, type_=Text)",
-        "func.dp_expected(and_(True), kept, type_=Text)",
+        'func.dp_expected(stands, bindparam("at"), type_=Text)',
+        'func.dp_expected(True, bindparam("at"), type_=Text)',
     ),
     on_postgres(
         "I7",

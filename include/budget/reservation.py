@@ -2,7 +2,8 @@
 
 Planning a cost may take milliseconds, a transaction may not. So the policy runs on prices known
 beforehand; when negotiation needs a price that is not, the transaction is given up, the price is
-found outside on the same figures, and the policy runs again under the locks. Only the last decides.
+found outside on the same figures, and the policy runs again. A full grant stands if the database
+takes it; anything else is decided under the lock.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ def reserve(
         except _NotPricedError as wanted:
             _decide(*wanted.question, prices.find)
             if attempt > _PATIENCE // 2:
-                price = prices.find  # the pools never stand still: plan under the locks
+                price = prices.find  # the pools never stand still: plan under the lock
         except Collision:
             continue
     raise LedgerUnavailable("the ledger is too busy to decide this request: try again.")

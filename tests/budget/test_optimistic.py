@@ -6,24 +6,29 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, literal_column, select
+from sqlalchemy import Engine, delete, func, literal_column, select, text
 
 from include.budget.errors import (
     AlreadyOpened,
+    InvalidRequest,
+    LedgerRefused,
     LedgerUnavailable,
     PoolFrozen,
     RoundMismatch,
     StaleFence,
+    UnknownName,
     WrongState,
 )
 from include.budget.journal import Draft
 from include.budget.store import connect, wire
-from include.budget.store.engine import told
+from include.budget.store import engine as ledger_engine
+from include.budget.store.engine import packets_of, told
 from include.budget.store.optimistic import Optimistic
 from include.budget.store.prepared import Prepared, on_postgres
+from include.budget.store.tables import CHARGE
 from include.budget.store.transaction import Link
 from include.budget.store.wire import Wire
-from tests.budget.servers import PostgresServer
+from tests.budget.servers import PostgresServer, unguarded
 from tests.budget.world import DIGEST, World, gaussian_events, pico
 
 _ONE = literal_column("1").label("one")
@@ -227,6 +232,93 @@ def test_a_charge_voided_meanwhile_is_not_opened(world: World, meanwhile: Meanwh
     with pytest.raises(WrongState):
         world.open(charge)
     world.sound()
+
+
+def test_a_step_on_a_charge_that_was_taken_away_is_refused(world: World, engine: Engine) -> None:
+    """A restored database may lack what this process has written: no row is no permission."""
+    opened = world.opened()
+    before = world.reader.head()
+    with unguarded(engine) as connection:
+        connection.execute(delete(CHARGE))
+    with pytest.raises(UnknownName):
+        world.ledger.begin_round(opened, 1, gaussian_events(60))
+    with pytest.raises(UnknownName):
+        world.ledger.seal(opened, DIGEST)
+    assert world.reader.head() == before
+
+
+def test_a_connection_says_what_its_steps_rely_on(world: World) -> None:
+    """A login, a database or the environment may have set anything else."""
+    spoiled = "-c default_transaction_isolation=serializable -c lock_timeout=1ms"
+    url = world.engine.url.update_query_dict({"options": spoiled, "client_encoding": "LATIN1"})
+    other = World(connect(url))
+    other.user("Jürgen", "survey")
+    assert other.reserve(requester="Jürgen").state == "reserved"
+    for setting, value in (
+        ("transaction_isolation", "read committed"),
+        ("client_encoding", "UTF8"),
+        ("lock_timeout", "1min"),
+    ):
+        asked = Prepared(select(func.current_setting(setting).label("value")))
+        with on_postgres(other.engine, locking=True) as session:
+            assert session.ask(asked()) == [[{"value": value}]]
+    other.engine.dispose()
+    world.sound()
+
+
+def test_a_commit_that_is_refused_is_a_collision(engine: Engine) -> None:
+    """It answers no statement: the refusal comes where only the end of the group is due."""
+    deferred = Prepared(text("INSERT INTO later VALUES (2, 7)"))
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE earlier (id int PRIMARY KEY)"))
+        connection.execute(
+            text(
+                "CREATE TABLE later (id int, of int REFERENCES earlier (id) "
+                "DEFERRABLE INITIALLY DEFERRED)"
+            )
+        )
+    with pytest.raises(LedgerRefused), told(), on_postgres(engine, locking=False) as session:
+        session.ask(deferred())
+
+
+def test_a_head_that_somebody_holds_is_not_waited_for_without_end(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        ledger_engine, "_SETTINGS", "SELECT set_config('lock_timeout', '50', false)"
+    )
+    url = postgres.fresh()
+    holder, waiter = World(connect(url)).registered(), World(connect(url))
+    with holder.engine.begin() as connection:
+        connection.execute(text("SELECT 1 FROM dp_head FOR UPDATE"))
+        with pytest.raises(LedgerUnavailable, match="stayed locked"):
+            waiter.reserve()
+    assert waiter.reserve().state == "reserved"
+    for world in (holder, waiter):
+        world.engine.dispose()
+    postgres.done(url)
+
+
+def test_a_connection_that_lost_its_statements_prepares_them_again(world: World) -> None:
+    world.reserve()
+    pooled = packets_of(world.engine).raw_connection()
+    pooled.cursor().execute("DEALLOCATE ALL")
+    pooled.close()
+    assert world.reserve("2").state == "reserved"
+
+
+def test_a_name_that_is_taken_is_no_busy_ledger(world: World) -> None:
+    first, second = world.published("1", "0.1"), world.sealed("2", "0.1")
+    world.ledger.begin_publishing(second.charge_id)
+    with pytest.raises(LedgerRefused, match="in the ledger already"):
+        world.ledger.publish(
+            second.charge_id, manifest_digest=DIGEST, uri="x", release_id=first.release_id
+        )
+
+
+def test_half_a_character_is_refused_in_words(world: World) -> None:
+    with pytest.raises(InvalidRequest, match="half a character"):
+        world.reserve(dag_id="\ud800")
 
 
 def test_a_refusal_leaves_the_connection_usable(engine: Engine) -> None:

@@ -111,6 +111,30 @@ def test_a_temporary_table_of_the_same_name_deceives_no_guard(logins: dict[str, 
         connection.execute(text(forged))
 
 
+def test_an_operator_of_a_writers_own_is_not_found_by_a_guard(logins: dict[str, Engine]) -> None:
+    """Older databases let everybody create in the schema; a better match would run as the owner."""
+    with logins["superuser"].begin() as connection:
+        connection.execute(text("GRANT CREATE ON SCHEMA public TO PUBLIC"))
+    with logins["writer"].begin() as connection:
+        connection.execute(
+            text(
+                "CREATE FUNCTION public.mine(bigint, numeric) RETURNS bigint LANGUAGE plpgsql "
+                "AS $$BEGIN RAISE EXCEPTION 'run as %', current_user; END$$"
+            )
+        )
+        connection.execute(
+            text(
+                "CREATE OPERATOR public.+ "
+                "(LEFTARG = bigint, RIGHTARG = numeric, FUNCTION = public.mine)"
+            )
+        )
+    world = World(logins["writer"])
+    assert world.published().state == "published"
+    world.sound()
+    with logins["writer"].begin() as connection:  # its database may serve another test
+        connection.execute(text("DROP FUNCTION public.mine CASCADE"))
+
+
 def test_an_auditor_verifies_and_cannot_write(logins: dict[str, Engine]) -> None:
     World(logins["writer"]).published()
     assert verify(logins["auditor"]).ok

@@ -64,6 +64,8 @@ def _run(engine: Engine, *statements: str) -> None:
         ("UPDATE dp_charge SET granted_pico = 1", "never changes"),
         ("UPDATE dp_charge SET state = 'reserved' WHERE state = 'published'", "no legal step"),
         ("UPDATE dp_charge SET fence = 0 WHERE fence = 1", "never falls|entries only"),
+        ("UPDATE dp_charge SET plan = '{}' WHERE state = 'published'", "opened never changes"),
+        ("UPDATE dp_charge SET amounts = '{}' WHERE state = 'published'", "opened never changes"),
         ("DELETE FROM dp_charge", "never removed"),
         ("UPDATE dp_limit SET value_pico = NULL", "written once"),
         ("UPDATE dp_population SET delta_exponent = 5", "written once"),

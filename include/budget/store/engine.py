@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, exc
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.pool import QueuePool
 
-from include.budget.errors import LedgerError, LedgerRefused, LedgerUnavailable
+from include.budget.errors import InvalidRequest, LedgerError, LedgerRefused, LedgerUnavailable
 
 BUSY_SECONDS = 60
 """How long a writer waits for another on SQLite; the default of 5 s kills busy installations."""
@@ -25,14 +25,28 @@ _MAKE_IT = (
     "configured"
 )
 _PACKETS: weakref.WeakKeyDictionary[Engine, Engine] = weakref.WeakKeyDictionary()
+_SETTINGS = (
+    "SELECT set_config('default_transaction_isolation', 'read committed', false), "
+    "set_config('client_encoding', 'UTF8', false), "
+    f"set_config('lock_timeout', '{BUSY_SECONDS}s', false), "
+    f"set_config('idle_in_transaction_session_timeout', '{BUSY_SECONDS}s', false)"
+)
 _UNIQUE_VIOLATION = "23505"
+_LOCK_TIMEOUT = "55P03"
 _UNDEFINED_TABLE = "42P01"
 _NO_PRIVILEGE = "42501"
-_TRY_AGAIN = {"40001", "40P01"}  # serialization failure, deadlock: the victim may simply repeat
+_TRY_AGAIN = {"40001", "40P01", "26000"}  # the victim, or who lost its statements, may repeat
 
 
 class Collision(LedgerError):
     """Another writer got there first; the caller reads again and answers from what it finds.
+
+    Privacy: ledger only.
+    """
+
+
+class Taken(Collision):
+    """A unique id, key or name is taken; under the lock nobody took it in between.
 
     Privacy: ledger only.
     """
@@ -71,6 +85,12 @@ def _postgresql(url: URL) -> Engine:
         url, pool_size=2, isolation_level="AUTOCOMMIT", pool_reset_on_return=None
     )
     _PACKETS[engine] = _forkable(packets)
+
+    @event.listens_for(packets, "connect")
+    def _settle(connection: Any, _record: Any) -> None:
+        connection.autocommit = True
+        connection.execute(_SETTINGS)
+
     maker = os.getpid()
 
     @event.listens_for(engine, "engine_disposed")
@@ -214,6 +234,8 @@ def told() -> Iterator[None]:
         raise _sentence(fault.orig or fault) from None
     except (sqlite3.Error, psycopg.Error) as fault:
         raise _sentence(fault) from None
+    except UnicodeEncodeError:
+        raise InvalidRequest("a text holds half a character: write it whole.") from None
     except exc.TimeoutError:
         raise LedgerUnavailable(
             "the ledger database gave no connection in time: try again, or raise its limit."
@@ -223,7 +245,9 @@ def told() -> Iterator[None]:
 def _sentence(fault: BaseException) -> LedgerError:
     state = getattr(fault, "sqlstate", None)
     text = str(fault)
-    if state == _UNIQUE_VIOLATION or "UNIQUE constraint failed" in text or state in _TRY_AGAIN:
+    if state == _UNIQUE_VIOLATION or "UNIQUE constraint failed" in text:
+        return Taken("an id, key or name of this step is in the ledger already: choose another.")
+    if state in _TRY_AGAIN:
         return Collision("another writer got there first: ask again.")
     if state == _UNDEFINED_TABLE or "no such table" in text:
         return LedgerUnavailable(f"the database has no ledger tables: {_MAKE_IT}.")
@@ -232,7 +256,7 @@ def _sentence(fault: BaseException) -> LedgerError:
             "this database role may not do that: connect as the ledger's writer for charges, as "
             "its admin for registrations."
         )
-    if "locked" in text or "busy" in text:
+    if state == _LOCK_TIMEOUT or "locked" in text or "busy" in text:
         return LedgerUnavailable(
             f"the ledger database stayed locked for {BUSY_SECONDS} s: find the program that holds "
             "it, then try again; nothing was charged."
@@ -241,7 +265,8 @@ def _sentence(fault: BaseException) -> LedgerError:
         return LedgerRefused(f"a guard of the ledger's database refused the write: {_guard(text)}.")
     return LedgerUnavailable(
         f"the ledger database cannot be used ({type(fault).__name__}): check that it runs, "
-        "its URL and its disk, and that `airflow db migrate` has been run; nothing was charged."
+        "its URL and its disk, and that `airflow db migrate` has been run, then retry the same "
+        "task: a step whose answer was lost stands, and is charged once."
     )
 
 

@@ -23,7 +23,7 @@ from include.budget.store.tables import (
 _DECLARED = select(HEAD.c.declared).scalar_subquery().label("declared")
 """The last entry that belongs to no charge: only such an entry changes pools, limits, datasets."""
 
-_POOLS = select(POOL, _DECLARED).order_by(POOL.c.pool_id)
+_POOLS = select(POOL).order_by(POOL.c.pool_id)
 _CLAIM_OF_LANE = (POOL.c.kind == "partition") & (
     CLAIM.c.claim == POOL.c.owner + "@" + POOL.c.dataset
 )
@@ -31,7 +31,7 @@ _CLAIM_OF_LANE = (POOL.c.kind == "partition") & (
 CHARGE_OF_ID = Prepared(CHARGE_WITH_HASHES.where(CHARGE.c.charge_id == bindparam("charge_id")))
 
 POOLS_OF_CHARGE = Prepared(
-    _POOLS.where(
+    _POOLS.add_columns(_DECLARED).where(
         POOL.c.pool_id.in_(
             select(POSTING.c.pool_id)
             .join(CHARGE, CHARGE.c.decided_seq == POSTING.c.seq)

@@ -18,11 +18,11 @@ from datetime import datetime
 import psycopg
 from sqlalchemy import BigInteger, Engine, Text, bindparam, column, func, select
 
-from include.budget.errors import LedgerError
+from include.budget.errors import LedgerError, LedgerRefused
 from include.budget.journal import FORMAT, NUMBER, QUOTED_NUMBER, Draft
 from include.budget.models import Charge
 from include.budget.store import locks
-from include.budget.store.engine import Collision, told
+from include.budget.store.engine import Collision, Taken, told
 from include.budget.store.prepared import Call, OnPostgres, Prepared, Row, on_postgres
 from include.budget.store.transaction import (
     Clock,
@@ -156,7 +156,7 @@ def step(
         engine: From `connect`.
         clock: Source of the time written into entries.
         locking: Take the head before reading; SQLite always does, it has one writer at a time.
-        memory: What the process has written last; emptied by a step that was not written.
+        memory: What the process has written last; emptied by a step under the lock.
 
     Yields:
         The transaction; at the end of the block it is on disk or has left no trace.
@@ -169,8 +169,11 @@ def step(
     memory = memory or Memory()
     if locking or engine.dialect.name != "postgresql":
         memory.charge = None
-        with transaction(engine, clock) as locked:
-            yield locked
+        try:
+            with transaction(engine, clock) as locked:
+                yield locked
+        except Taken as fault:
+            raise LedgerRefused(str(fault)) from None
         return
     with told(), on_postgres(engine, locking=False) as opened:
         unlocked = Optimistic(opened, clock(), memory)

@@ -12,7 +12,20 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
-from sqlalchemy import Engine, Table, Text, and_, bindparam, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Engine,
+    FromClause,
+    Table,
+    Text,
+    and_,
+    bindparam,
+    exists,
+    func,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.postgresql.base import PGDialect
 from sqlalchemy.engine import Dialect
@@ -89,21 +102,24 @@ def changing(
 ) -> Prepared:
     """Prepare a compare-and-set of one row: `at` its key, `was_*` what it must hold, `new_*`.
 
-    SQLite counts the rows that matched. On PostgreSQL nobody waits for that count: there the row
-    itself raises when it does not hold what it must, and the commit behind it is never reached.
+    SQLite counts the rows that matched. On PostgreSQL nobody waits for that count: there the
+    statement raises when no such row stands, and the commit behind it is never reached.
 
     Privacy: ledger only.
     """
     key = next(iter(table.primary_key.columns))
-    holds = [table.c[name].is_not_distinct_from(bindparam(f"was_{name}")) for name in was]
     values: dict[str, Any] = {name: bindparam(f"new_{name}") for name in columns}
     values |= dict.fromkeys(numbered, _LAST)
-    counted = update(table).where(key == bindparam("at"), *holds).values(values)
-    first = was[0]
-    kept = values.get(first, table.c[first])
-    values = values | {first: func.dp_expected(and_(*holds), kept, type_=Text)}
-    raising = update(table).where(key == bindparam("at")).values(values)
-    return Prepared(counted, postgresql=raising)
+    counted = update(table).where(_holds(table, was)).values(values)
+    stands = exists().where(_holds(table.alias("before"), was))
+    at = select(func.dp_expected(stands, bindparam("at"), type_=Text)).scalar_subquery()
+    return Prepared(counted, postgresql=update(table).where(key == at).values(values))
+
+
+def _holds(table: FromClause, was: tuple[str, ...]) -> ColumnElement[bool]:
+    key = next(iter(table.primary_key))
+    same = (table.c[name].is_not_distinct_from(bindparam(f"was_{name}")) for name in was)
+    return and_(key == bindparam("at"), *same)
 
 
 class Session(Protocol):
@@ -277,7 +293,7 @@ def session(engine: Engine) -> Iterator[Session]:
 
 @contextmanager
 def on_postgres(engine: Engine, *, locking: bool) -> Iterator[OnPostgres]:
-    """Open one write transaction on PostgreSQL; it is committed at the end of the block.
+    """Open a session on PostgreSQL; what it holds is committed at the end of the block.
 
     Args:
         engine: From `connect`.

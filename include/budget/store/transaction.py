@@ -86,7 +86,7 @@ class Transaction:
         self._charge_row: Row | None = None
 
     def under_locks(self) -> None:
-        """Say that the step rests on the very figures it read: here they are locked."""
+        """Say that the step rests on the very figures it read: here nobody changes them."""
 
     def question(
         self, dataset: str, requester: str, key: str, release: str, period: str

@@ -22,6 +22,7 @@ Statement = tuple[str, Values]
 
 _NUMBERS = itertools.count(1)
 _WHOLE = {20, 21, 23}  # the types int8, int2, int4 in pg_type
+_FORGOTTEN = {"26000", "0A000"}  # a statement is gone, or its table has other columns now
 _DONE = {ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK}
 
 
@@ -99,16 +100,21 @@ class Wire:
     def _read(
         self, results: Sequence[PGresult], asked: Sequence[tuple[Known, str]]
     ) -> list[list[tuple[Any, ...]]]:
-        rows, refused = [], None
-        for result, (known, prepared) in zip(results, asked, strict=True):
-            if result.status not in _DONE:
-                refused = refused or result  # the rest of its group was passed over
-            elif prepared:
+        # A commit that is refused answers no statement: then there is one result too many.
+        refused = next((result for result in results if result.status not in _DONE), None)
+        rows = []
+        for result, (known, prepared) in zip(results, asked, strict=refused is None):
+            if result is refused:
+                break  # what follows was passed over, or stands for another statement
+            if prepared:
                 self.known[prepared] = known
             else:
                 rows.append(_rows(result, known))
         if refused is not None:
-            raise _refusal(refused)
+            fault = _refusal(refused)
+            if fault.sqlstate in _FORGOTTEN:
+                self.known.clear()
+            raise fault
         return rows
 
 

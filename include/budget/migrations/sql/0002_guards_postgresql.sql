@@ -1,7 +1,7 @@
 -- Guards of the ledger on PostgreSQL. Statements end with a line that holds `;;` alone.
--- Functions run as the tables' owner: a writer needs no right on postings, balances or the head.
--- @schema@ is the schema of the tables. pg_temp stands last by name: left out it would come first, and a
--- writer's temporary table of the same name would be read instead.
+-- The function that posts an entry runs as the tables' owner: a writer needs no right on postings, balances
+-- or the head. It looks for functions and operators in pg_catalog only and for tables in @schema@, theirs:
+-- whatever a writer may create elsewhere, under the same name, is not found.
 
 CREATE FUNCTION dp_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -20,12 +20,12 @@ END $$
 -- The journal is the only door: the head, postings and balances move because an entry was written. What
 -- only this function writes needs no foreign keys, which would ask eight times while everybody waits for
 -- the head. `declared` is the last entry of no charge: only such an entry changes pools, limits, datasets.
-CREATE FUNCTION dp_entry_post() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp AS $$
+CREATE FUNCTION dp_entry_post() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   moves jsonb := NEW.body::jsonb -> 'postings';
   balanced bigint;
 BEGIN
-  UPDATE dp_head SET seq = NEW.seq, hash = NEW.hash,
+  UPDATE @schema@.dp_head SET seq = NEW.seq, hash = NEW.hash,
       declared = CASE WHEN NEW.charge_id IS NULL THEN NEW.seq ELSE declared END
     WHERE seq + 1 = NEW.seq AND hash = NEW.prev_hash;
   IF NOT FOUND THEN
@@ -33,10 +33,10 @@ BEGIN
       USING ERRCODE = 'integrity_constraint_violation';
   END IF;
   IF jsonb_array_length(moves) > 0 THEN
-    INSERT INTO dp_posting (seq, line, pool_id, account, amount_pico)
+    INSERT INTO @schema@.dp_posting (seq, line, pool_id, account, amount_pico)
       SELECT NEW.seq, place - 1, move ->> 0, move ->> 1, (move ->> 2)::bigint
       FROM jsonb_array_elements(moves) WITH ORDINALITY AS m (move, place);
-    UPDATE dp_pool p SET held_pico = p.held_pico + d.held, spent_pico = p.spent_pico + d.spent
+    UPDATE @schema@.dp_pool p SET held_pico = p.held_pico + d.held, spent_pico = p.spent_pico + d.spent
       FROM (SELECT move ->> 0 AS pool_id,
                    coalesce(sum((move ->> 2)::bigint) FILTER (WHERE move ->> 1 = 'held'), 0) AS held,
                    coalesce(sum((move ->> 2)::bigint) FILTER (WHERE move ->> 1 = 'spent'), 0) AS spent
@@ -48,8 +48,8 @@ BEGIN
       RAISE EXCEPTION 'dp_posting: the postings of an entry must sum to zero in every pool, and every pool must be there'
         USING ERRCODE = 'integrity_constraint_violation';
     END IF;
-    IF EXISTS (SELECT 1 FROM dp_claim) THEN
-      PERFORM dp_claims_hold(NEW.seq);
+    IF EXISTS (SELECT 1 FROM @schema@.dp_claim) THEN
+      PERFORM @schema@.dp_claims_hold(NEW.seq);
     END IF;
   END IF;
   RETURN NULL;
@@ -59,18 +59,18 @@ END $$
 REVOKE EXECUTE ON FUNCTION dp_entry_post() FROM PUBLIC
 ;;
 -- Partitions compose in parallel only up to the cap of their population's pool.
-CREATE FUNCTION dp_claims_hold(entry bigint) RETURNS void LANGUAGE plpgsql SET search_path = @schema@, pg_temp AS $$
+CREATE FUNCTION dp_claims_hold(entry bigint) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF EXISTS (
-    SELECT 1 FROM dp_pool p
+    SELECT 1 FROM @schema@.dp_pool p
     WHERE p.kind = 'dataset'
-      AND p.owner IN (SELECT a.owner FROM dp_pool a JOIN dp_posting d ON d.pool_id = a.pool_id
-                      JOIN dp_claim c ON c.population = a.owner WHERE d.seq = entry)
+      AND p.owner IN (SELECT a.owner FROM @schema@.dp_pool a JOIN @schema@.dp_posting d ON d.pool_id = a.pool_id
+                      JOIN @schema@.dp_claim c ON c.population = a.owner WHERE d.seq = entry)
       AND p.held_pico + p.spent_pico + coalesce((
         SELECT sum(total) FROM (
           SELECT l.held_pico + l.spent_pico AS total, c.at_most AS at_most,
                  row_number() OVER (PARTITION BY c.claim ORDER BY l.held_pico + l.spent_pico DESC) AS place
-          FROM dp_pool l JOIN dp_claim c ON c.population = l.owner AND c.dataset = l.dataset
+          FROM @schema@.dp_pool l JOIN @schema@.dp_claim c ON c.population = l.owner AND c.dataset = l.dataset
           WHERE l.kind = 'partition' AND l.owner = p.owner AND l.accounting = p.accounting
             AND l.generation = p.generation) ranked
         WHERE place <= at_most), 0) > p.cap_pico) THEN
@@ -81,10 +81,10 @@ END $$
 ;;
 CREATE TRIGGER dp_entry_post AFTER INSERT ON dp_entry FOR EACH ROW EXECUTE FUNCTION dp_entry_post()
 ;;
-CREATE FUNCTION dp_head_moves() RETURNS trigger LANGUAGE plpgsql SET search_path = @schema@, pg_temp AS $$
+CREATE FUNCTION dp_head_moves() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF NEW.seq <> OLD.seq + 1 OR NEW.ledger_id <> OLD.ledger_id OR NEW.id <> OLD.id
-     OR NOT EXISTS (SELECT 1 FROM dp_entry WHERE seq = NEW.seq AND hash = NEW.hash) THEN
+     OR NOT EXISTS (SELECT 1 FROM @schema@.dp_entry WHERE seq = NEW.seq AND hash = NEW.hash) THEN
     RAISE EXCEPTION 'dp_head: the head moves to the next entry only'
       USING ERRCODE = 'integrity_constraint_violation';
   END IF;
@@ -97,7 +97,7 @@ CREATE TRIGGER dp_posting_insert BEFORE INSERT ON dp_posting FOR EACH STATEMENT 
   EXECUTE FUNCTION dp_refuse('postings come from journal entries only')
 ;;
 -- Pools: caps are for ever, spent never falls, balances move with the journal only.
-CREATE FUNCTION dp_pool_changes() RETURNS trigger LANGUAGE plpgsql SET search_path = @schema@, pg_temp AS $$
+CREATE FUNCTION dp_pool_changes() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   refused text;
 BEGIN
@@ -131,8 +131,8 @@ CREATE TRIGGER dp_charge_insert BEFORE INSERT ON dp_charge FOR EACH ROW
   WHEN (NEW.state NOT IN ('reserved', 'denied'))
   EXECUTE FUNCTION dp_refuse('a charge starts reserved or denied, once for its key and period')
 ;;
--- (Three conditions in one function, whose plan is kept: a WHEN is parsed again at every step.)
-CREATE FUNCTION dp_charge_changes() RETURNS trigger LANGUAGE plpgsql SET search_path = @schema@, pg_temp AS $$
+-- (Four conditions in one function, whose plan is kept: a WHEN is parsed again at every step.)
+CREATE FUNCTION dp_charge_changes() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   refused text;
 BEGIN
@@ -141,6 +141,11 @@ BEGIN
     refused := 'that is no legal step of a charge';
   ELSIF NEW.fence < OLD.fence OR (OLD.state = 'reserved' AND NEW.state = 'opened' AND NEW.fence <> OLD.fence + 1) THEN
     refused := 'the fence rises with every open and never falls';
+  ELSIF OLD.state <> 'reserved'
+        AND (NEW.plan, NEW.plan_digest, NEW.events, NEW.amounts, NEW.cost_rho_pico, NEW.cost_epsilon_pure_pico)
+        IS DISTINCT FROM
+        (OLD.plan, OLD.plan_digest, OLD.events, OLD.amounts, OLD.cost_rho_pico, OLD.cost_epsilon_pure_pico) THEN
+    refused := 'what was opened never changes';
   ELSIF (NEW.charge_id, NEW.key, NEW.request_digest, NEW.dataset, NEW.requester, NEW.actor, NEW.release,
       NEW.period, NEW.partition, NEW.mechanism, NEW.parameters, NEW.snapshot_id, NEW.requested_pico,
       NEW.accept_at_least_pico, NEW.granted_pico, NEW.planned_rho_pico, NEW.planned_epsilon_pure_pico,

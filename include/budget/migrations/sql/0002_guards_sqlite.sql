@@ -112,6 +112,12 @@ CREATE TRIGGER dp_charge_fence BEFORE UPDATE ON dp_charge
 WHEN NEW.fence < OLD.fence OR (OLD.state = 'reserved' AND NEW.state = 'opened' AND NEW.fence <> OLD.fence + 1)
 BEGIN SELECT RAISE(ABORT, 'dp_charge: the fence rises with every open and never falls'); END
 ;;
+CREATE TRIGGER dp_charge_opened BEFORE UPDATE ON dp_charge
+WHEN OLD.state <> 'reserved' AND (NEW.plan IS NOT OLD.plan OR NEW.plan_digest IS NOT OLD.plan_digest
+  OR NEW.events IS NOT OLD.events OR NEW.amounts IS NOT OLD.amounts OR NEW.cost_rho_pico IS NOT OLD.cost_rho_pico
+  OR NEW.cost_epsilon_pure_pico IS NOT OLD.cost_epsilon_pure_pico)
+BEGIN SELECT RAISE(ABORT, 'dp_charge: what was opened never changes'); END
+;;
 CREATE TRIGGER dp_charge_fixed BEFORE UPDATE OF charge_id, key, request_digest, dataset, requester, actor, release,
   period, partition, mechanism, parameters, snapshot_id, requested_pico, accept_at_least_pico, granted_pico,
   planned_rho_pico, planned_epsilon_pure_pico, binding, reason, dag_id, run_id, task_id, map_index,
