@@ -452,9 +452,9 @@ MUTATIONS = [
     ),
     on_postgres(
         "I1",
-        "what rests on exact figures is decided under locks",
+        "what rests on exact figures is decided under the lock",
         "reservation.py",
-        "        tx.under_locks()",
+        "        tx.under_lock()",
         "        pass",
     ),
     on_postgres(

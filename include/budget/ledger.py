@@ -412,7 +412,7 @@ class Ledger:
             return self._step(lambda tx: self._checked(tx, take))
 
     def _stated(self, take: Callable[[Transaction], T]) -> T:
-        """The same under locks: an entry that changes no row is no compare-and-set by itself."""
+        """The same under the lock: an entry that changes no row is no compare-and-set by itself."""
         with self._freezing():
             return self._write(lambda tx: self._checked(tx, take))
 

@@ -137,7 +137,7 @@ def _answer(tx: Transaction, request: Request, price: Price, lifetime: timedelta
     except KeyError:
         raise _NotPricedError(request, pools, at_most) from None
     if decision.granted_pico < request.epsilon_pico or at_most:
-        tx.under_locks()  # a full grant stands while there is room, any other rests on all figures
+        tx.under_lock()  # a full grant stands while there is room, any other rests on all figures
     return _record(tx, request, pools, decision, lifetime)
 
 

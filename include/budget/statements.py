@@ -29,7 +29,7 @@ def state_table(
     """Name the one synthetic table that was made of a sealed transcript.
 
     Args:
-        tx: The transaction, under locks: no row changes that could tell two writers apart.
+        tx: The transaction, under the lock: no row changes that could tell two writers apart.
         charge_id: A sealed charge.
         digest: SHA-256 of the table's file, hex.
         beside: SHA-256, by name, of the files that were made with it.
@@ -74,7 +74,7 @@ def state_report(
     did not.
 
     Args:
-        tx: The transaction, under locks: no row changes that could tell two writers apart.
+        tx: The transaction, under the lock: no row changes that could tell two writers apart.
         charge_id: A sealed charge whose table is stated.
         digest: SHA-256 of report.json, hex.
         beside: SHA-256, by name, of the files that say the same.
@@ -120,7 +120,7 @@ def state_approval(
     """Record who approved the publication of which table and report.
 
     Args:
-        tx: The transaction, under locks: no row changes that could tell two writers apart.
+        tx: The transaction, under the lock: no row changes that could tell two writers apart.
         charge_id: A sealed charge.
         by: The authenticated person.
         table: SHA-256 of the stated table, hex.
@@ -190,7 +190,7 @@ def require_approval(tx: Transaction, charge: Charge) -> None:
     """
     if not asks_approval(charge.parameters):
         return
-    tx.under_locks()  # a report stated meanwhile changes no row that this step starts from
+    tx.under_lock()  # a report stated meanwhile changes no row that this step starts from
     last = (_last_report(tx, charge.charge_id) or {}).get("digest")
     approved = {body["facts"]["report"] for body in tx.bodies(charge.charge_id, APPROVE)}
     if last not in approved:

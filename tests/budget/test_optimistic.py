@@ -127,7 +127,7 @@ def test_room_taken_meanwhile_is_not_granted_twice(world: World, meanwhile: Mean
     world.user("small", "survey", "1")
     written = meanwhile(lambda other: other.reserve("rival", requester="small"))
     charge = world.reserve("late", requester="small")
-    assert written == ["before", "reserve"]  # the rival's; the late one was decided under locks
+    assert written == ["before", "reserve"]  # the rival's; the late one was decided under the lock
     assert charge.state == "denied"
     world.sound()
 

@@ -69,7 +69,7 @@ class Optimistic(Transaction):
         self._declared: int | None = None
         self.written = False
 
-    def under_locks(self) -> None:
+    def under_lock(self) -> None:
         """Give the step up: it rests on figures that others may change meanwhile.
 
         Raises:

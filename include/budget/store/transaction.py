@@ -85,7 +85,7 @@ class Transaction:
         self._head: Link | None = None
         self._charge_row: Row | None = None
 
-    def under_locks(self) -> None:
+    def under_lock(self) -> None:
         """Say that the step rests on the very figures it read: here nobody changes them."""
 
     def question(
