@@ -315,6 +315,13 @@ MUTATIONS = [
         "if False:",
         "test_statements",
     ),
+    Mutation(
+        "I6",
+        "PostgreSQL: an approved report is still the last when publishing begins",
+        (Edit(f"{BUDGET}/statements.py", r"    tx\.under_lock\(\)  # a report[^\n]*\n"),),
+        "test_statements",
+        "postgres",
+    ),
     trigger("I8", "dp_entry_follows"),
     trigger("I8", "dp_entry_update"),
     trigger("I8", "dp_entry_delete"),

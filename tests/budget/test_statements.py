@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from sqlalchemy import URL
 
+from include.budget import statements
 from include.budget.audit import audit_release
 from include.budget.errors import (
     DigestMismatch,
@@ -24,6 +25,8 @@ from include.budget.export import export
 from include.budget.journal import Draft
 from include.budget.ledger import Ledger
 from include.budget.models import Charge
+from include.budget.store import connect
+from include.budget.store.engine import Collision
 from include.budget.store.transaction import Transaction
 from tests.budget.test_race import _at_once
 from tests.budget.world import World
@@ -189,6 +192,29 @@ def test_an_approval_is_of_the_last_report(world: World) -> None:
         world.ledger.begin_publishing(charge.charge_id)
     _approve(world, charge, by="carol", report=LATER)
     world.ledger.begin_publishing(charge.charge_id)
+    world.sound()
+
+
+def test_a_later_report_stated_meanwhile_is_not_published_unapproved(
+    world: World, url: URL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a step reads without the lock, another report is stated before it is written."""
+    charge = _judged(world, parameters=ASKED)
+    _approve(world, charge)
+    engine = connect(url)
+    other, real = Ledger(engine), statements._last_report
+
+    def late(tx: Transaction, charge_id: str) -> Any:
+        found = real(tx, charge_id)
+        try:
+            tx.under_lock()
+        except Collision:
+            other.state_report(charge_id, LATER, beside=PAGE, passed=True)
+        return found
+
+    monkeypatch.setattr(statements, "_last_report", late)
+    world.ledger.begin_publishing(charge.charge_id)
+    engine.dispose()
     world.sound()
 
 
