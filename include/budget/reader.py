@@ -220,6 +220,11 @@ class LedgerReader:
             rows = list(queries.entries(connection, charge_id=charge_id, after=after))
         return [_entry(row) for row in rows]
 
+    def signed_checkpoints(self) -> int:
+        """Count the checkpoints that were signed here; each was exported as well."""
+        with reading(self.engine) as connection:
+            return len(queries.checkpoints(connection))
+
     def head(self) -> dict[str, Any]:
         """Read where the journal ends: ledger_id, seq, hash."""
         with reading(self.engine) as connection:

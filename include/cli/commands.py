@@ -164,16 +164,25 @@ def verify(args: argparse.Namespace, settings: Settings) -> Answer:
     from include.stages.ledger import exported_anchors
 
     anchors, damaged = exported_anchors(settings)
+    signed = open_reader(settings).signed_checkpoints()
+    complete = bool(anchors or damaged) or not signed
     anchors += [manifest_anchor(Path(one)) for one in args.manifest]
     report = verify_ledger(connect(settings.ledger_url), anchors, damaged)
     said = [str(problem) for problem in report.problems] or ["Nothing is wrong."]
+    if not complete:
+        said.append(
+            f"NOT CHECKED  whether the ledger was rewound: none of the {signed} checkpoints it has "
+            f"exported is in {settings.checkpoints_dir}; restore that folder from its copy, or set "
+            "CUSYN_CHECKPOINTS_DIR to where it lies."
+        )
     text = [
         f"{report.entries} entries, {report.charges} charges, {report.releases} releases; head "
         f"{report.head_seq} {report.head_hash}; {report.anchors} anchors compared",
         *(f"note: {note}" for note in report.notes),
         *said,
     ]
-    return Answer(report.to_dict(), "\n".join(text), ok=report.ok)
+    data = report.to_dict() | {"complete": complete}
+    return Answer(data, "\n".join(text), ok=report.ok, complete=complete)
 
 
 def export(args: argparse.Namespace, settings: Settings) -> Answer:
@@ -186,8 +195,14 @@ def export(args: argparse.Namespace, settings: Settings) -> Answer:
     if args.file == "-":
         export_ledger(engine, sys.stdout)
         return Answer({"file": "-"}, "")
-    with Path(args.file).open("w", encoding="utf-8") as file:
-        export_ledger(engine, file)
+    try:
+        with Path(args.file).open("w", encoding="utf-8") as file:
+            export_ledger(engine, file)
+    except OSError as fault:
+        raise CuSynError(
+            f"{args.file or 'an empty name'} cannot be written ({type(fault).__name__}): name a "
+            "file in a folder that exists and has room"
+        ) from None
     check = f"check it anywhere with: python tools/verify_export.py {args.file}"
     return Answer({"file": args.file}, f"The ledger is written to {args.file}; {check}")
 

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from include.config.datasets import SourceConfig
-from include.config.errors import quoted
 from include.data.content import GROUP_ROWS
 from include.data.errors import SourceError
 from include.data.places import Place
@@ -25,10 +24,10 @@ def parquet_names(place: Place, source: SourceConfig) -> list[str]:
     try:
         with place.open() as raw:
             return list(pq.read_schema(raw).names)
-    except pa.ArrowInvalid:  # its text may quote the file
+    except pa.ArrowInvalid:  # its text may quote the file; a folder's name may be a value
         raise SourceError(
-            f"{source.path} is not a Parquet file: {quoted(place.relative)} does not begin and end "
-            "as one; write it again or correct source.format"
+            f"{source.path} is not a Parquet file, or a file in it is not: it does not begin and "
+            "end as one; write it again or correct source.format"
         ) from None
 
 

@@ -80,7 +80,8 @@ def local_places(path: Path, shown: str, file_format: str) -> list[LocalFile]:
     if path.is_file():
         return [LocalFile(path, path.name)]
     if not path.is_dir():
-        near = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+        beside = path.parent.iterdir() if path.parent.is_dir() else ()
+        near = [p.name for p in beside if "=" not in p.name]  # the name of a partition is a value
         hint = f" ({did_you_mean(path.name, near)})" if near else ""
         raise SourceError(
             f"the source {shown} does not exist; put the file there or correct source.path in the "

@@ -9,6 +9,7 @@ from include.errors import CuSynError
 from include.stages import facts
 from include.stages.approval import require_approval
 from include.stages.asked import require_as_asked
+from include.stages.beforehand import require_destination
 from include.stages.desk import Desk
 from include.stages.ledger import witness
 from include.stages.run import ReleaseRun, Workplace, paid_charge
@@ -49,6 +50,7 @@ def publish(
     Raises:
         DeclarationChanged: a file says something else now than was asked.
         DigestMismatch: the table or the report is not the one the journal names.
+        ConfigError: the destination is a folder that readers must not see.
         CuSynError: the charge is not sealed, or the destination refused; a retry continues.
 
     Privacy: post-processing.
@@ -65,6 +67,7 @@ def publish(
             f"charge {charge.charge_id} is {charge.state}: only a sealed measurement that passed "
             "quality_check is published; run the stages before this one"
         )
+    require_destination(run.release, place.settings)
     _, files = require_report(place, charge, desk)
     require_approval(run, place, charge)
     require_as_asked(run, place, charge)

@@ -103,6 +103,12 @@ def test_an_unmigrated_postgres_names_the_command(postgres: PostgresServer) -> N
     engine.dispose()
 
 
+@pytest.mark.parametrize("address", ["zz", ""])
+def test_an_address_that_is_none_is_one_sentence(address: str) -> None:
+    with pytest.raises(LedgerUnavailable, match="the ledger's URL is not one"):
+        connect(address)
+
+
 def test_an_unreachable_server_is_one_sentence() -> None:
     engine = connect("postgresql://nobody@/none?host=/nonexistent")
     with pytest.raises(LedgerUnavailable, match="check that it runs") as fault:

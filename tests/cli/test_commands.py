@@ -193,6 +193,21 @@ def test_verify_says_when_pools_are_frozen(cli, released):
     assert "FROZEN: 2 of 2 pools" in cli("verify")[1]
 
 
+def test_lost_checkpoints_are_not_taken_for_agreement(cli, released, place):
+    for path in place.settings.checkpoints_dir.glob("*.json"):
+        path.unlink()
+    code, *told = cli("verify")
+    out = " ".join(map(str, told))
+    assert code == 2 and "NOT CHECKED  whether the ledger was rewound" in out
+
+
+def test_an_export_that_cannot_be_written_is_one_sentence(cli, released, tmp_path):
+    for path in (tmp_path, tmp_path / "nowhere" / "ledger.jsonl", ""):
+        code, *told = cli("export", str(path))
+        out = " ".join(map(str, told))
+        assert code == 1 and "cannot be written" in out and "Traceback" not in out
+
+
 def test_an_export_is_checked_by_the_standalone_verifier(cli, released, tmp_path):
     file = tmp_path / "ledger.jsonl"
     assert cli("export", str(file))[0] == 0

@@ -59,10 +59,20 @@ def test_a_huge_cell_is_told_in_a_plain_sentence_wherever_it_stands(
         read(tmp_path, path="x.csv")
 
 
+def test_the_name_of_a_partition_is_a_value_and_told_by_nobody(tmp_path: Path) -> None:
+    part = tmp_path / "site=CANARY" / "p.parquet"
+    part.parent.mkdir()
+    part.write_bytes(b"garbage")
+    for path in (".", "site=CANARZ"):
+        with pytest.raises(SourceError) as told:
+            read(tmp_path, path=path, format="parquet")
+        assert "CANARY" not in str(told.value)
+
+
 @pytest.mark.parametrize("content", [b"PAR1CANARY", b"name,n\nb,1\n", b""])
 def test_what_is_no_parquet_file_is_told_by_name(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.parquet").write_bytes(content)
-    with pytest.raises(SourceError, match=r"x\.parquet is not a Parquet file: ") as told:
+    with pytest.raises(SourceError, match=r"x\.parquet is not a Parquet file, ") as told:
         read(tmp_path, path="x.parquet")
     assert "CANARY" not in str(told.value)
 

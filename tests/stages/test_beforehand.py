@@ -10,6 +10,9 @@ from include.config.errors import ConfigError
 from include.stages.budget_eval import budget_eval
 from include.stages.load import load
 from include.stages.planning import run_of_file
+from include.stages.publish import publish
+from include.stages.quality_check import quality_check
+from include.stages.synthesize import synthesize
 from tests.clinic import RELEASE
 from tests.stages.test_stages import edit, release
 
@@ -33,6 +36,17 @@ def test_no_package_goes_where_readers_must_not_look(place, make_run, uri):
     with pytest.raises(ConfigError, match=r"^releases/wards\.yaml: publish\.uri: "):
         run_of_file(place.settings.config_dir / "releases" / "wards.yaml", place.settings)
     assert untouched(place)
+
+
+def test_a_destination_edited_after_the_payment_is_refused_as_well(place, make_run):
+    run = make_run()
+    budget_eval(run, place, load(run, place))
+    synthesize(run, place)
+    quality_check(run, place)
+    edit(place, "uri: releases", "uri: protected/x")
+    with pytest.raises(ConfigError, match=r"publish\.uri: '.*' lies in the protected store"):
+        publish(make_run(), place)
+    assert not (place.settings.protected_dir / "x").exists()
 
 
 def test_only_an_earlier_release_of_the_same_name_is_replaced(place, make_run):

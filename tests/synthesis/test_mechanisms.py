@@ -195,6 +195,15 @@ def test_an_interest_query_over_the_memory_bound_is_refused_with_its_numbers(
         assert "MB and max_model_mb is 80; use coarser bins" in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["aim", "mwem_pgm"])
+def test_a_workload_that_cannot_be_counted_is_refused_before_it_is_paid_for(name: str) -> None:
+    domain = {f"c{place}": 100 for place in range(10)}
+    task = SynthesisTask.build(domain, interest=[["c0", "c1"]], workload="all 3-way")
+    for ask in (lambda: synthesizer(name).plan(task, ONE, 9), lambda: cost_of(task, name, 9)):
+        with pytest.raises(PlanError, match="its 120 marginals need 960 MB together and 160 MB"):
+            ask()
+
+
 def test_aim_without_candidates_measures_its_query() -> None:
     task = SynthesisTask.build({"only": 4}, interest=[["only"]])
     plan = synthesizer("aim").plan(task, ONE, 9)

@@ -63,11 +63,17 @@ def connect(url: str | URL, *, create: bool = False) -> Engine:
         An engine on which every transaction is short and every writer waits its turn.
 
     Raises:
-        LedgerUnavailable: The URL names another kind of database.
+        LedgerUnavailable: The URL is none, or names another kind of database.
 
     Privacy: ledger only.
     """
-    parsed = make_url(url)
+    try:
+        parsed = make_url(url)
+    except exc.ArgumentError:
+        raise LedgerUnavailable(
+            "the ledger's URL is not one: write it as in sqlite:////path/to/ledger.db or "
+            "postgresql+psycopg://user:password@host/database."
+        ) from None
     kind = parsed.get_backend_name()
     if kind == "sqlite":
         return _forkable(_sqlite(parsed.set(drivername="sqlite"), create))

@@ -77,8 +77,8 @@ class Prepared:
         if dialect.name not in self._compiled:
             statement = self._other.get(dialect.name, self._statement)
             made: Any = statement.compile(dialect=_BY_POSITION[dialect.name])
-            fixed = {name: value for name, value in made.params.items() if value is not None}
-            self._compiled[dialect.name] = (str(made), made.positiontup, fixed)
+            known = {name: value for name, value in made.params.items() if value is not None}
+            self._compiled[dialect.name] = (str(made), made.positiontup, known)
         text, names, fixed = self._compiled[dialect.name]
         values = {**fixed, **given} if fixed else given
         return text, [values[name] for name in names]

@@ -18,6 +18,13 @@ WORST_INTEREST_PART = Fraction(1, 16)
 """After interruptions an interest query is measured on no less than this part of its budget."""
 
 
+CELL_BYTES = 8
+"""A count, or a modelled count, of one cell."""
+
+WORKLOAD_PER_MODEL = 2
+"""The workload's marginals are all counted; together they may be so many times the model's size."""
+
+
 def noise_l1(sigma: float, cells: int) -> float:
     """Expect the L1 norm of Gaussian noise on a marginal.
 
@@ -67,6 +74,28 @@ def check_interest_fits(task: SynthesisTask, max_model_mb: float) -> None:
         raise PlanError(
             f"interest: a model that holds all {len(task.interest)} queries needs "
             f"{_megabytes(together)} MB and max_model_mb is {max_model_mb:g}; ask for fewer."
+        )
+
+
+def check_workload_fits(task: SynthesisTask, max_model_mb: float) -> None:
+    """Refuse a workload whose marginals, counted side by side, would need far more than the model.
+
+    Args:
+        task: The task.
+        max_model_mb: Memory bound of the model's tables.
+
+    Raises:
+        PlanError: With the size needed and the size allowed.
+
+    Privacy: ledger only.
+    """
+    needed = sum(task.cells(clique) for clique, _ in task.workload) * CELL_BYTES / 1e6
+    allowed = WORKLOAD_PER_MODEL * max_model_mb
+    if needed > allowed:
+        raise PlanError(
+            f"workload: its {len(task.workload)} marginals need {_megabytes(needed)} MB together "
+            f"and {allowed:g} MB are allowed, twice max_model_mb; name fewer or smaller ones, "
+            "'all 2-way' for example, or use coarser bins."
         )
 
 

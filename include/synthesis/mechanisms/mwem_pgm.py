@@ -18,6 +18,7 @@ from include.options import MWEM_PGM, Option
 from include.synthesis.mechanisms.base import Policy, Step, Synthesizer
 from include.synthesis.mechanisms.common import (
     check_interest_fits,
+    check_workload_fits,
     interest_step,
     measure_step,
     noise_l1,
@@ -155,6 +156,7 @@ class MwemPgm(Synthesizer):
     def _layout(self, task: SynthesisTask) -> _Layout:
         options = self.options(task)
         check_interest_fits(task, options["max_model_mb"])
+        check_workload_fits(task, options["max_model_mb"])
         candidates = workload_candidates(task, options["max_model_mb"])
         asked = len(task.domain) if options["rounds"] is None else options["rounds"]
         if not task.interest:
