@@ -21,6 +21,7 @@ from include.config.scalars import (
     NumberBins,
     Whole,
     WholeBins,
+    WholeOrNone,
     check_bins,
     check_periods,
 )
@@ -148,7 +149,7 @@ class FloatColumn(_Numeric):
     min: Number
     max: Number
     bins: NumberBins
-    decimals: int | None = Field(default=None, ge=0, le=12)
+    decimals: WholeOrNone = Field(default=None, ge=0, le=12)
 
     @model_validator(mode="after")
     def _check_levels(self) -> FloatColumn:

@@ -20,6 +20,7 @@ from include.config.columns import COLUMN_TYPES, ColumnConfig, KeyColumn
 from include.config.constraints import Constraint, levels_of
 from include.config.errors import did_you_mean, quoted
 from include.config.expectations import ExpectationConfig
+from include.config.scalars import WholeOrNone
 from include.config.units import PopulationBinding, PrivacyUnit
 
 FORMATS = ("csv", "parquet")
@@ -143,7 +144,7 @@ class DatasetConfig(ConfigModel):
     strict: bool = False
     reuse: Literal["off", "dataset"] = "off"  # may a release draw on earlier ones of its snapshot
     public_data: bool = False  # public or consented: exact figures may be computed, unregistered
-    expected_rows: int | None = Field(default=None, ge=1)
+    expected_rows: WholeOrNone = Field(default=None, ge=1)
     expectations: Annotated[tuple[ExpectationConfig, ...], BeforeValidator(_own)] = ()
     title: str | None = None
     description: str | None = None

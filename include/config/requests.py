@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from include.accounting.amounts import parse_amount, parse_delta
 from include.config.base import Amount, ColumnName, ConfigModel, Delta, Identifier, fault
 from include.config.errors import did_you_mean, quoted
+from include.config.scalars import WholeOrNone
 
 MECHANISMS = ("mwem_pgm", "aim", "csa_privbayes", "privbayes")
 PRESETS = ("@once", "@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly")
@@ -303,7 +304,7 @@ class ReleaseConfig(ConfigModel):
         BeforeValidator(_options),
     ] = Field(default_factory=dict)
     columns: tuple[ColumnName, ...] | None = None
-    rows: int | None = Field(default=None, ge=1, le=100_000_000)
+    rows: WholeOrNone = Field(default=None, ge=1, le=100_000_000)
     approval: Literal["auto", "required"] = "auto"
     publish: PublishConfig
     supersedes: Identifier | None = None

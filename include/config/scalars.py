@@ -74,6 +74,9 @@ def _number_bins(value: Any) -> Any:
 
 
 Whole = Annotated[int, BeforeValidator(_whole)]
+WholeOrNone = Annotated[
+    int | None, BeforeValidator(lambda value: None if value is None else _whole(value))
+]
 Number = Annotated[float, BeforeValidator(_number)]
 
 

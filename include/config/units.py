@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from include.config.base import ConfigModel, fault
 from include.config.errors import quoted
+from include.config.scalars import Whole
 
 
 def _id_column(value: Any) -> Any:
@@ -35,7 +36,7 @@ class PrivacyUnit(ConfigModel):
 
     what: str = "person"
     id_column: IdColumn = None
-    max_rows: int = Field(default=1, ge=1, le=10_000)
+    max_rows: Whole = Field(default=1, ge=1, le=10_000)
 
     @model_validator(mode="before")
     @classmethod
@@ -67,7 +68,7 @@ class PopulationBinding(ConfigModel):
     """
 
     id_column: IdColumn = None
-    max_rows: int = Field(default=1, ge=1, le=10_000)
+    max_rows: Whole = Field(default=1, ge=1, le=10_000)
 
     @model_validator(mode="after")
     def _several_rows_need_an_id(self) -> PopulationBinding:

@@ -118,6 +118,7 @@ CASES = [
     (DATASET, "[not too happy, pretty happy, very happy]", "[a, null]", ["nullable: true"]),
     (DATASET, "[not too happy, pretty happy, very happy]", "[a, a]", ["listed twice"]),
     (DATASET, "max_rows: 1", "max_rows: 3", ["privacy_unit", "id_column"]),
+    (DATASET, "max_rows: 1", "max_rows: true", ["max_rows", "not a whole number"]),
     (DATASET, "privacy_unit: {what: person, max_rows: 1}", "", ["privacy_unit", "missing"]),
     (DATASET, "populations: [us_adults_gss]", "populations: [us_adults]", ["'us_adults_gss'?"]),
     (DATASET, "source: {path: var/raw/happiness.parquet}", "source: {}", ["source", "add path"]),
