@@ -46,6 +46,9 @@ columns:
 _NO_ID = """\
   # id_column:        # the column that says whose row it is, if one unit may own several rows
   max_rows:           # 1 if every row is another unit"""
+_SEVERAL_IDS = """\
+  id_column:          # whose row is it? {ids} look like ids; a visit's would protect visits only
+  max_rows:           # at most this many rows of one unit are used; noise grows with it"""
 _ID = """\
   id_column: {id}
   max_rows:           # at most this many rows of one unit are used; noise grows with it"""
@@ -77,13 +80,19 @@ def draft_schema(path: str | Path) -> str:
             return [(field.name, _type_of(field.type)) for field in pq.read_schema(raw)]
 
     layout = without_values(read_layout, SourceError, f"reading the layout of {file.name}")
-    unit = next((name for name, _ in layout if is_id_like(name)), None)
+    ids = [_inline(name) for name, _ in layout if is_id_like(name)]
     head = _HEAD.format(
         name=_identifier(file.stem.split(".")[0]),
-        unit=_ID.format(id=_inline(unit)) if unit else _NO_ID,
+        unit=_unit(ids),
         source=_inline({"path": str(path), "format": file_format}),
     )
     return head + "\n".join(_columns(layout, typed=file_format == "parquet")) + "\n"
+
+
+def _unit(ids: list[str]) -> str:
+    if len(ids) > 1:
+        return _SEVERAL_IDS.format(ids=", ".join(ids))
+    return _ID.format(id=ids[0]) if ids else _NO_ID
 
 
 def _format_of(file: Path) -> str:

@@ -80,3 +80,11 @@ def test_a_missing_file_is_told_plainly(tmp_path: Path) -> None:
     (tmp_path / "x.parquet").write_text("CANARY")
     with pytest.raises(SourceError, match=r"layout of x\.parquet failed \(ArrowInvalid\)"):
         draft_schema(tmp_path / "x.parquet")
+
+
+def test_the_unit_is_not_guessed_where_several_columns_could_name_it(tmp_path: Path) -> None:
+    """Whoever leaves a visit's id there protects visits and says persons."""
+    (tmp_path / "x.csv").write_text("visit_id,pid,n\n")
+    text = draft_schema(tmp_path / "x.csv")
+    assert parse_yaml(text, "x.yaml")["privacy_unit"]["id_column"] is None
+    assert "# whose row is it? visit_id, pid look like ids" in text
