@@ -24,8 +24,7 @@ from include.accounting import (
 from include.options import AIM, Option
 from include.synthesis.mechanisms.base import Policy, Step, Synthesizer
 from include.synthesis.mechanisms.common import (
-    check_interest_fits,
-    check_workload_fits,
+    check_fits,
     downward_closure,
     interest_step,
     measure_step,
@@ -127,8 +126,7 @@ class Aim(Synthesizer):
 
     def _layout(self, task: SynthesisTask) -> _Layout:
         options = self.options(task)
-        check_interest_fits(task, options["max_model_mb"])
-        check_workload_fits(task, options["max_model_mb"])
+        check_fits(task, options["max_model_mb"])
         share = options["interest_share"]
         columns = len(task.domain)
         each = ROUNDS_PER_COLUMN_WITH_INTEREST if task.interest else ROUNDS_PER_COLUMN

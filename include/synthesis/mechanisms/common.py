@@ -40,8 +40,8 @@ def noise_l1(sigma: float, cells: int) -> float:
     return math.sqrt(2 / math.pi) * sigma * cells
 
 
-def check_interest_fits(task: SynthesisTask, max_model_mb: float) -> None:
-    """Refuse interest queries that no model within the memory bound can hold together.
+def check_fits(task: SynthesisTask, max_model_mb: float) -> None:
+    """Refuse interest queries that no model within the memory bound holds, and too wide a workload.
 
     Args:
         task: The task.
@@ -75,20 +75,10 @@ def check_interest_fits(task: SynthesisTask, max_model_mb: float) -> None:
             f"interest: a model that holds all {len(task.interest)} queries needs "
             f"{_megabytes(together)} MB and max_model_mb is {max_model_mb:g}; ask for fewer."
         )
+    _check_workload_fits(task, max_model_mb)
 
 
-def check_workload_fits(task: SynthesisTask, max_model_mb: float) -> None:
-    """Refuse a workload whose marginals, counted side by side, would need far more than the model.
-
-    Args:
-        task: The task.
-        max_model_mb: Memory bound of the model's tables.
-
-    Raises:
-        PlanError: With the size needed and the size allowed.
-
-    Privacy: ledger only.
-    """
+def _check_workload_fits(task: SynthesisTask, max_model_mb: float) -> None:
     needed = sum(task.cells(clique) for clique, _ in task.workload) * CELL_BYTES / 1e6
     allowed = WORKLOAD_PER_MODEL * max_model_mb
     if needed > allowed:

@@ -17,8 +17,7 @@ from include.accounting import ONE, Cost, Event, ExponentialMechanism, Gaussian,
 from include.options import MWEM_PGM, Option
 from include.synthesis.mechanisms.base import Policy, Step, Synthesizer
 from include.synthesis.mechanisms.common import (
-    check_interest_fits,
-    check_workload_fits,
+    check_fits,
     interest_step,
     measure_step,
     noise_l1,
@@ -155,8 +154,7 @@ class MwemPgm(Synthesizer):
 
     def _layout(self, task: SynthesisTask) -> _Layout:
         options = self.options(task)
-        check_interest_fits(task, options["max_model_mb"])
-        check_workload_fits(task, options["max_model_mb"])
+        check_fits(task, options["max_model_mb"])
         candidates = workload_candidates(task, options["max_model_mb"])
         asked = len(task.domain) if options["rounds"] is None else options["rounds"]
         if not task.interest:
