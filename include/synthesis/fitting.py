@@ -40,6 +40,8 @@ SWAMPED_TV = 0.2
 """Where noise moves less than this share of the rows in the mean measurement, fit to the end."""
 MOST_PROBED_MB = 2.0
 """For larger models probing takes long."""
+EARLIER_MB = 1.0
+"""On Adult, as good as a model filled to 80 MB, in a tenth of its time (docs/mechanisms.md)."""
 PROBES = 2
 PROBE = 0.2  # length of a probe in noise scales: small against the noise, large against rounding
 
@@ -73,23 +75,46 @@ class Fitter:
                 self._measurements.append(Measurement(item.clique, values, item.sigma))
                 self.sizer.add(item.clique)
 
-    def add_where_it_fits(
+    def add_earlier(
         self, marginals: Iterable[NoisyMarginal], room_for: Iterable[Clique] = ()
     ) -> None:
-        """Take in earlier measurements, in order, leaving out what would pass the memory bound.
+        """Take in what earlier transcripts measured, the strongest dependences first.
+
+        Comes before `add`, with the same arguments while measuring and for the release: what
+        selection took as known is then in the released model as well. Every round fits the model
+        anew, so earlier answers may make it larger only by `EARLIER_MB`.
 
         Args:
             marginals: Measurements of earlier transcripts.
             room_for: Cliques that must still fit afterwards.
+
+        Privacy: post-processing.
         """
-        cliques: list[Clique] = [(column,) for column in self._domain]
-        cliques += [item.clique for item in self._measurements]
-        trial = ModelSizer(self._domain, [*cliques, *room_for])
-        for item in marginals:
-            if not item.clique or trial.size_with_mb(item.clique) <= self._max_model_mb:
+        trial = ModelSizer(self._domain, [*((column,) for column in self._domain), *room_for])
+        limit = min(self._max_model_mb, trial.size_mb + EARLIER_MB)
+        for item in sorted(marginals, key=self._dependence, reverse=True):
+            if not item.clique or trial.size_with_mb(item.clique) <= limit:
                 if item.clique:
                     trial.add(item.clique)
                 self.add([item])
+
+    def _dependence(self, item: NoisyMarginal) -> float:
+        """Tell how far a marginal is from independent columns, its noise deducted, as a TV.
+
+        A marginal of one column or none takes no memory and comes first.
+        """
+        if len(item.clique) < 2:
+            return math.inf
+        table = np.asarray(item.counts, dtype=np.float64)
+        rows = max(1.0, float(table.sum()))
+        table = table.reshape([self._domain[column] for column in item.clique])
+        independent = np.array(rows)
+        for axis in range(table.ndim):
+            others = tuple(other for other in range(table.ndim) if other != axis)
+            single = table.sum(axis=others).clip(0.0)
+            independent = np.multiply.outer(independent, single / max(1.0, float(single.sum())))
+        distance = float(np.abs(table - independent).sum()) / (2 * rows)
+        return distance - noise_tv(item.sigma, table.size, rows)
 
     def admissible(self, candidates: Sequence[Clique], limit_mb: float) -> list[Clique]:
         """Keep the candidates with any of which the model stays within a size.

@@ -161,7 +161,7 @@ class _AimPolicy(Policy):
         self._epsilon: float = self._parameters["epsilon_start"]
         self._last: Clique | None = None  # selected, and not yet looked at for annealing
         self._fitter = Fitter(plan.task.domain, self._max_mb, options["estimator"])
-        self._fitter.add_where_it_fits(earlier, room_for=plan.task.interest)
+        self._fitter.add_earlier(earlier, room_for=plan.task.interest)
         for query in plan.task.interest:  # rounds must leave room for what comes last
             self._fitter.sizer.add(query)
         self._block = Fraction(plan.parameters["block_rho_pico"], ONE)

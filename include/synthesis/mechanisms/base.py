@@ -241,8 +241,8 @@ class Synthesizer(ABC):
 
         options = self.options(task)
         fitter = Fitter(task.domain, options["max_model_mb"], options["estimator"])
+        fitter.add_earlier(merge_marginals(earlier), room_for=task.interest)
         fitter.add(transcript.marginals)
-        fitter.add_where_it_fits(merge_marginals(earlier))
         return fitter.fit_for_release()
 
     def sample(self, model: Model, rows: int, seed: bytes) -> NDArray[np.unsignedinteger]:

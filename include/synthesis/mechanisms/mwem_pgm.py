@@ -189,7 +189,7 @@ class _MwemPolicy(Policy):
         self._needs_total = self._parameters["sigma_total"] is not None
         self._rounds_done = 0
         self._fitter = Fitter(plan.task.domain, self._max_mb, options["estimator"])
-        self._fitter.add_where_it_fits(earlier, room_for=plan.task.interest)
+        self._fitter.add_earlier(earlier, room_for=plan.task.interest)
 
     def absorb(self, turn: Round) -> None:
         """Take note of an answered round."""
