@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sqlite3
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import psycopg
 from sqlalchemy import Connection, Engine, create_engine, event, exc
@@ -127,12 +127,42 @@ def _forkable(engine: Engine) -> Engine:
     return engine
 
 
+def _inherits(engine: Engine) -> Callable[[], bool]:
+    """Close the connections of SQLite before a fork; tell a child whether one was in use.
+
+    SQLite notes the locks of a process in its memory. A child would copy the note but not the
+    locks: whoever closes the file next takes itself for the last one and removes the log that the
+    child writes to.
+    """
+    seen, in_use, inherited = weakref.ref(engine), False, False
+
+    def before() -> None:
+        nonlocal in_use
+        ours = seen()
+        if ours is not None:
+            in_use = cast(QueuePool, ours.pool).checkedout() > 0
+            ours.pool.dispose()  # and not the engine's: what is in use comes back to this one
+
+    def in_child() -> None:
+        nonlocal inherited
+        inherited = inherited or in_use
+
+    os.register_at_fork(before=before, after_in_child=in_child)
+    return lambda: inherited
+
+
 def _sqlite(url: URL, create: bool) -> Engine:
     waits = {"timeout": BUSY_SECONDS, "check_same_thread": False}
     engine = create_engine(url, poolclass=QueuePool, pool_size=2, connect_args=waits)
+    inherits = _inherits(engine)
 
     @event.listens_for(engine, "do_connect")
     def _find(_dialect: Any, _record: Any, _args: Any, _params: Any) -> None:
+        if inherits():
+            raise LedgerUnavailable(
+                "this process was forked while another thread used the ledger database: start it "
+                "anew, nothing was charged."
+            )
         # sqlite3 would quietly make an empty file of a mistyped path.
         if not create and url.database and not Path(url.database).exists():
             raise LedgerUnavailable(
