@@ -135,6 +135,36 @@ def test_an_operator_of_a_writers_own_is_not_found_by_a_guard(logins: dict[str, 
         connection.execute(text("DROP FUNCTION public.mine CASCADE"))
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        "concat_ws(text, text, bigint, text, text) RETURNS text",
+        "convert_to(text, text) RETURNS bytea",
+        "dp_append(text, text, text, text, text, text, OUT seq bigint, OUT hash text)",
+    ],
+)
+def test_a_function_of_a_writers_own_is_not_run_by_an_admin(
+    logins: dict[str, Engine], function: str
+) -> None:
+    """What numbers an entry runs as whoever takes the step: a better match would be his hands."""
+    with logins["superuser"].begin() as connection:
+        connection.execute(text("GRANT CREATE ON SCHEMA public TO PUBLIC"))
+    with logins["writer"].begin() as connection:
+        connection.execute(
+            text(
+                f"CREATE FUNCTION public.{function} LANGUAGE plpgsql "
+                "AS $$BEGIN RAISE EXCEPTION 'run as %', current_user; END$$"
+            )
+        )
+    world = World(logins["admin"])
+    try:
+        assert world.published().state == "published"
+        world.sound()
+    finally:
+        with logins["writer"].begin() as connection:  # its database may serve another test
+            connection.execute(text(f"DROP FUNCTION public.{function.split(' RETURNS')[0]}"))
+
+
 def test_an_auditor_verifies_and_cannot_write(logins: dict[str, Engine]) -> None:
     World(logins["writer"]).published()
     assert verify(logins["auditor"]).ok

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import psycopg
-from sqlalchemy import BigInteger, Engine, Text, bindparam, column, func, select
+from sqlalchemy import BigInteger, Engine, Text, bindparam, cast, column, func, select
 
 from include.budget.errors import LedgerError, LedgerRefused
 from include.budget.journal import FORMAT, NUMBER, QUOTED_NUMBER, Draft
@@ -132,13 +132,13 @@ class Optimistic(Transaction):
             self._memory.charge = known
 
 
+# Every parameter says its type: no function of the same name and other types is a better match.
 _APPENDED = func.dp_append(
-    bindparam("kind", type_=Text),
-    bindparam("charge_id", type_=Text),
-    bindparam("draft", type_=Text),
-    bindparam("placeholder", type_=Text),
-    bindparam("format", type_=Text),
-    bindparam("declared", type_=BigInteger),
+    *(
+        cast(bindparam(name), Text)
+        for name in ("kind", "charge_id", "draft", "placeholder", "format")
+    ),
+    cast(bindparam("declared"), BigInteger),
 ).table_valued(column("seq"), column("hash"))
 _APPEND = Prepared(select(_APPENDED.c.seq, _APPENDED.c.hash))
 

@@ -20,5 +20,6 @@ def upgrade() -> None:
     """Make the function."""
     bind = op.get_bind().execution_options(no_parameters=True)
     if bind.dialect.name == "postgresql":
+        schema = bind.exec_driver_sql("SELECT quote_ident(current_schema())").scalar_one()
         for statement in statements(_SQL):
-            bind.exec_driver_sql(statement)
+            bind.exec_driver_sql(statement.replace("@schema@", schema))
