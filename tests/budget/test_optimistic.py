@@ -266,10 +266,10 @@ def test_a_connection_says_what_its_steps_rely_on(world: World) -> None:
     world.sound()
 
 
-def test_a_commit_that_is_refused_is_a_collision(engine: Engine) -> None:
+def test_a_commit_that_is_refused_is_a_collision(own_engine: Engine) -> None:
     """It answers no statement: the refusal comes where only the end of the group is due."""
     deferred = Prepared(text("INSERT INTO later VALUES (2, 7)"))
-    with engine.begin() as connection:
+    with own_engine.begin() as connection:
         connection.execute(text("CREATE TABLE earlier (id int PRIMARY KEY)"))
         connection.execute(
             text(
@@ -277,7 +277,7 @@ def test_a_commit_that_is_refused_is_a_collision(engine: Engine) -> None:
                 "DEFERRABLE INITIALLY DEFERRED)"
             )
         )
-    with pytest.raises(LedgerRefused), told(), on_postgres(engine, locking=False) as session:
+    with pytest.raises(LedgerRefused), told(), on_postgres(own_engine, locking=False) as session:
         session.ask(deferred())
 
 
