@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import CheckConstraint, create_engine, inspect
+from sqlalchemy import CheckConstraint, create_engine, inspect, text
 
-from include.budget.errors import LedgerUnavailable
+from include.budget.errors import LedgerUnavailable, UnknownName
 from include.budget.ledger import Ledger
 from include.budget.migrations import METADATA, VERSION_TABLE, migrate
 from include.budget.reader import LedgerReader
+from include.budget.roles import create_roles
 from include.budget.store import connect, locks
 from include.budget.store.engine import reading
 from include.budget.store.guards import missing_guards
@@ -42,6 +43,29 @@ def test_every_ledger_has_an_id_of_its_own(place: SqliteFiles | PostgresServer) 
         ids.add(LedgerReader(engine).head()["ledger_id"])
         engine.dispose()
     assert len(ids) == 2
+
+
+def test_two_ledgers_in_one_database_keep_to_their_schemas(postgres: PostgresServer) -> None:
+    """A guard names its tables in full, also where a schema's name must be quoted."""
+    database, worlds = postgres.bare(), []
+    for schema in ("first", "Second"):
+        maker = connect(database)
+        with maker.begin() as connection:
+            connection.execute(text(f'CREATE SCHEMA "{schema}"'))
+        maker.dispose()
+        path = {"options": f'-c search_path="{schema}"'}
+        engine = connect(database.update_query_dict(path))
+        migrate(engine)
+        create_roles(engine, own=True)
+        worlds.append(World(engine).registered())
+    first, second = worlds
+    charge = first.published()
+    with pytest.raises(UnknownName):
+        second.reader.charge(charge.charge_id)
+    second.reserve("2", "0.5")
+    for world in worlds:
+        world.sound()
+        world.engine.dispose()
 
 
 def test_the_migrations_make_what_the_models_say(place: SqliteFiles | PostgresServer) -> None:

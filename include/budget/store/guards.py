@@ -12,7 +12,8 @@ _CATALOG = {
     "sqlite": "SELECT name, tbl_name FROM sqlite_master WHERE type = 'trigger'",
     "postgresql": (
         "SELECT t.tgname, c.relname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid "
-        "WHERE t.tgenabled IN ('O', 'A') AND c.relnamespace = current_schema()::regnamespace"
+        "WHERE t.tgenabled IN ('O', 'A') "
+        "AND c.relnamespace = quote_ident(current_schema())::regnamespace"
     ),
 }
 
