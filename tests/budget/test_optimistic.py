@@ -240,6 +240,8 @@ def test_a_step_on_a_charge_that_was_taken_away_is_refused(world: World, engine:
     before = world.reader.head()
     with unguarded(engine) as connection:
         connection.execute(delete(CHARGE))
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text("VACUUM ANALYZE dp_charge"))  # an empty table is read differently
     with pytest.raises(UnknownName):
         world.ledger.begin_round(opened, 1, gaussian_events(60))
     with pytest.raises(UnknownName):

@@ -104,7 +104,8 @@ def changing(
     """Prepare a compare-and-set of one row: `at` its key, `was_*` what it must hold, `new_*`.
 
     SQLite counts the rows that matched. On PostgreSQL nobody waits for that count: there the
-    statement raises when no such row stands, and the commit behind it is never reached.
+    statement raises when no such row stands, and the commit behind it is never reached. It asks
+    before it looks for the row: a condition on the key itself is never asked of an empty table.
 
     Privacy: ledger only.
     """
@@ -113,8 +114,10 @@ def changing(
     values |= dict.fromkeys(numbered, _LAST)
     counted = update(table).where(_holds(table, was)).values(values)
     stands = exists().where(_holds(table.alias("before"), was))
-    at = select(func.dp_expected(stands, bindparam("at"), type_=Text)).scalar_subquery()
-    return Prepared(counted, postgresql=update(table).where(key == at).values(values))
+    at = bindparam("at", type_=Text)
+    asked = select(func.dp_expected(stands, at, type_=Text)).scalar_subquery()
+    raising = update(table).where(key == at, asked == at).values(values)
+    return Prepared(counted, postgresql=raising)
 
 
 def _holds(table: FromClause, was: tuple[str, ...]) -> ColumnElement[bool]:
