@@ -195,6 +195,22 @@ MUTATIONS = [
         "test_reserve",
     ),
     code(
+        "I5",
+        "verify asks who pays for a charge",
+        "replay.py",
+        "            self._check_pools(key, old, new)\n",
+        "",
+        "test_tamper",
+    ),
+    code(
+        "I5",
+        "no forked process inherits a connection of SQLite",
+        "store/engine.py",
+        "inherits = _inherits(engine)",
+        "inherits = lambda: False",
+        "test_crash",
+    ),
+    code(
         "I6",
         "a plan keeps its (epsilon, delta)",
         "costing.py",
@@ -468,8 +484,8 @@ MUTATIONS = [
         "I4",
         "a step's charge still stands when it is written",
         "store/prepared.py",
-        'func.dp_expected(stands, bindparam("at"), type_=Text)',
-        'func.dp_expected(True, bindparam("at"), type_=Text)',
+        "func.dp_expected(stands, at, type_=Text)",
+        "func.dp_expected(True, at, type_=Text)",
     ),
     on_postgres(
         "I7",
@@ -477,6 +493,13 @@ MUTATIONS = [
         "store/optimistic.py",
         "if not unlocked.written:",
         "if False:",
+    ),
+    on_postgres(
+        "I4",
+        "a row is asked for although its table is empty",
+        "store/prepared.py",
+        "where(key == at, asked == at)",
+        "where(key == asked)",
     ),
     on_postgres(
         "I7",

@@ -135,6 +135,7 @@ class Journal:
         self.snapshots: dict[str, dict[str, Any]] = {}
         self.pools: dict[str, dict[str, Any]] = {}
         self.claims: dict[str, int] = {}
+        self.populations: dict[str, set[str]] = defaultdict(set)  # of a dataset
         self.accounts: dict[str, dict[str, int]] = {}
         self.transcripts: dict[int, str] = {}
         self.sealed: dict[int, str] = {}
@@ -195,6 +196,8 @@ class Journal:
         key, values, was = change["key"], change["values"], change.get("was")
         if change["table"] == "claim":
             self.claims[key] = values["at_most"]
+        if change["table"] == "dataset_population":
+            self.populations[values["dataset"]].add(values["population"])
         if change["table"] == "snapshot":
             self.snapshots[change["key"]] = change["values"]
         if change["table"] not in ("charge", "pool"):
@@ -227,6 +230,7 @@ class Journal:
             told = {pool: amount for pool, amount in json.loads(new["amounts"]).items() if amount}
             if moved != told:
                 raise Bad(f"entry {self.seq}: posts other amounts than {key} says")
+            self._paid(key, old, new)
         if kind == "seal":
             self.transcripts[self.seq] = new["transcript_digest"]
             self.sealed[self.seq] = key
@@ -234,6 +238,34 @@ class Journal:
             held = self.snapshots.get(new["snapshot_id"], {"dataset": None})
             if any(held.get(name, new[name]) != new[name] for name in ("dataset", "partition")):
                 raise Bad(f"entry {self.seq}: {key} measures rows of another dataset or partition")
+
+    def _paid(self, key: str, old: dict[str, Any] | None, new: dict[str, Any]) -> None:
+        """Every pool of the dataset and the requester pays, and goes on paying, or none."""
+        told = set(json.loads(new["amounts"]))
+        if new["state"] != "denied":
+            due = set(json.loads(old["amounts"])) if old else self._due(new)
+            if not due or told != due:
+                raise Bad(f"entry {self.seq}: {key} is paid by other pools than it must be")
+        if any(self.pools[pool]["status"] == "frozen" for pool in told):
+            raise Bad(f"entry {self.seq}: {key} is paid by a pool that is frozen")
+
+    def _due(self, charge: dict[str, Any]) -> set[str]:
+        dataset, populations = charge["dataset"], self.populations[charge["dataset"]]
+        whole, lanes, user = {}, {}, set()
+        for pool, row in self.pools.items():
+            same = (row["owner"], row["accounting"], row["generation"])
+            if row["status"] == "retired":
+                continue
+            if row["kind"] == "dataset" and row["owner"] in populations:
+                whole[same] = pool
+            elif row["dataset"] != dataset:
+                continue
+            elif row["kind"] == "partition" and row["partition"] == charge["partition"]:
+                lanes[same] = pool
+            elif row["kind"] == "user" and row["owner"] == charge["requester"]:
+                user.add(pool)
+        of_data = {lanes.get(same, pool) for same, pool in whole.items()}
+        return of_data | user if of_data and user else set()
 
     def _statement(self, kind: str, body: dict[str, Any]) -> None:
         key, facts = body["charge_id"], body["facts"]

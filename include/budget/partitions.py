@@ -7,7 +7,8 @@ most the largest of them. Charges on a partition that was not registered count o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from include.budget.policy import Room
 from include.budget.store.rows import PoolRow
@@ -58,6 +59,46 @@ def rooms(
     parents = [pool for pool in pools if pool.kind == "dataset"]
     found = [_population_room(p, _lanes(p, pools), at_most, dataset, partition) for p in parents]
     return found + [_room(p, p.cap_pico - p.used_pico) for p in pools if p.kind == "user"]
+
+
+def due_pools(
+    pools: Mapping[str, Mapping[str, Any]],
+    populations: Collection[str],
+    *,
+    dataset: str,
+    requester: str,
+    partition: str | None,
+) -> set[str]:
+    """List the pools that a granted charge holds from, on the rows of a replayed journal.
+
+    Args:
+        pools: Rows by pool id.
+        populations: The populations the dataset draws on.
+        dataset: The dataset charged.
+        requester: For whom.
+        partition: The partition the release is confined to, if any.
+
+    Returns:
+        Their ids, as `rooms` lists them; none where a request would be refused or denied.
+
+    Privacy: ledger only.
+    """
+    current = {key: row for key, row in pools.items() if row["status"] != "retired"}
+    lanes = {
+        (row["owner"], row["accounting"], row["generation"]): key
+        for key, row in current.items()
+        if (row["kind"], row["dataset"], row["partition"]) == ("partition", dataset, partition)
+    }
+    of_data = {
+        lanes.get((row["owner"], row["accounting"], row["generation"]), key)
+        for key, row in current.items()
+        if row["kind"] == "dataset" and row["owner"] in populations
+    }
+    own = ("user", requester, dataset)
+    of_user = {
+        key for key, row in current.items() if (row["kind"], row["owner"], row["dataset"]) == own
+    }
+    return of_data | of_user if of_data and of_user else set()
 
 
 def figure(parent: PoolRow, pools: Sequence[PoolRow], at_most: AtMost, *, spent: bool) -> int:

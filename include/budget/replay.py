@@ -16,7 +16,7 @@ from include.accounting.accountant import Cost, cost_in_currency
 from include.budget import states
 from include.budget.costing import recost, require_within
 from include.budget.journal import ACCOUNTS, HELD, ISSUED, SPENT, entry_hash, genesis
-from include.budget.partitions import claim_id
+from include.budget.partitions import claim_id, due_pools
 from include.budget.statements import APPROVE, REPORT, asks_approval
 
 MOST_PROBLEMS = 100
@@ -68,6 +68,7 @@ class Replay:
         self.lost: dict[tuple[int, str], Mapping[str, int]] = {}
         self.reconciled: dict[str, int] = defaultdict(int)
         self.spent_rounds: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+        self.due: dict[tuple[str, str, str | None], set[str]] = {}  # until a declaration changes
         self.stated: dict[str, str] = {}  # the digest of the one table of a charge
         self.reported: dict[str, Mapping[str, Any]] = {}  # the last report of a charge
         self.approved: dict[str, set[str]] = defaultdict(set)  # the reports of a charge
@@ -196,6 +197,8 @@ class Replay:
         old: Mapping[str, Any] | None,
         new: Mapping[str, Any],
     ) -> None:
+        if table in ("pool", "dataset_population"):
+            self.due.clear()
         if table == "charge":
             self._check_charge(body, key, old, new)
         elif table == "pool" and old is None:
@@ -232,10 +235,35 @@ class Replay:
             told = {pool: amount for pool, amount in json.loads(new["amounts"]).items() if amount}
             if moved != told:
                 self._report(f"posts other amounts than charge {key} says")
+            self._check_pools(key, old, new)
         if kind == "open":
             self._check_cost(key, new)
         if kind in ("seal", "publish") and not new["transcript_digest"]:
             self._report(f"{kind}s charge {key} without a transcript")
+
+    def _check_pools(self, key: str, old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> None:
+        """Every pool of the dataset and the requester pays, and goes on paying, or none."""
+        told = set(json.loads(new["amounts"]))
+        if new["state"] != states.DENIED:
+            due = set(json.loads(old["amounts"])) if old else self._due(new)
+            if not due or told != due:
+                self._report(f"charges {key} to other pools than those of its dataset and user")
+        if any(self.tables["pool"][pool_id]["status"] == "frozen" for pool_id in told):
+            self._report(f"charges {key} to a pool that is frozen")
+
+    def _due(self, charge: Mapping[str, Any]) -> set[str]:
+        asked = (charge["dataset"], charge["requester"], charge["partition"])
+        if asked not in self.due:
+            dataset, requester, partition = asked
+            links = self.tables["dataset_population"].values()
+            self.due[asked] = due_pools(
+                self.tables["pool"],
+                {link["population"] for link in links if link["dataset"] == dataset},
+                dataset=dataset,
+                requester=requester,
+                partition=partition,
+            )
+        return self.due[asked]
 
     def _check_cost(self, key: str, charge: Mapping[str, Any]) -> None:
         cost = Cost(charge["cost_rho_pico"], charge["cost_epsilon_pure_pico"])

@@ -28,6 +28,7 @@ from tests.budget.world import World
 from tools import verify_export
 
 TOOL = Path(verify_export.__file__)
+POOL = "dataset:people:zcdp:1"
 
 
 class Key:
@@ -177,8 +178,17 @@ def _amounts(factor: int) -> Callable[[Any], None]:
 
 def _postings_of(amount: int) -> Callable[[Any], None]:
     def edit(body: Any) -> None:
-        pool = "dataset:people:zcdp:1"
-        body["postings"] = [[pool, "available", -amount], [pool, "spent", amount]]
+        body["postings"] = [[POOL, "available", -amount], [POOL, "spent", amount]]
+
+    return edit
+
+
+def _spare(pool: str) -> Callable[[Any], None]:
+    def edit(body: Any) -> None:
+        body["postings"] = [one for one in body["postings"] if one[0] != pool]
+        values = body["changes"][0]["values"]
+        left = {key: n for key, n in json.loads(values["amounts"]).items() if key != pool}
+        values["amounts"] = json.dumps(left)
 
     return edit
 
@@ -194,6 +204,8 @@ def _postings_of(amount: int) -> Callable[[Any], None]:
         (lambda ls: _rechain(ls, 5, _amounts(2)), "entry 5: posts other amounts"),
         (lambda ls: _rechain(ls, 6, _amounts(-1)), "entry 6: takes back"),
         (lambda ls: _rechain(ls, 5, _amounts(10**6)), "entry 5: an account"),
+        (lambda ls: _rechain(ls, 5, _spare(POOL)), "entry 5: ch_"),
+        (lambda ls: _rechain(ls, 6, _spare(POOL)), "is paid by other pools than it must be"),
         (lambda ls: _rechain(ls, 7, lambda b: b.update(kind="open")), "entry 7: a column differs"),
         (lambda ls: _rechain(ls, 15, _postings_of(5)), "holds or has spent what no charge says"),
         (lambda ls: ls[0].update(seq=3), "the export ends at entry"),

@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine, exc, text
 
+from include.budget import reservation
 from include.budget.journal import entry_hash
+from include.budget.partitions import rooms
+from include.budget.policy import Room
 from include.budget.verify import Anchor, VerifyReport
 from tests.budget.servers import unguarded
-from tests.budget.world import World
+from tests.budget.world import World, pico
 
 POOL = "dataset:people:zcdp:1"
 
@@ -159,6 +162,45 @@ def test_a_forged_entry_that_the_database_accepts_is_found(
     """Whoever has the writer's rights can append what keeps all sums; no charge vouches for it."""
     _forge(full, postings)
     assert finding in _found(full)
+
+
+@pytest.mark.parametrize("paying", ["nobody", "user", "dataset"])
+def test_a_charge_that_spares_a_pool_is_found(
+    world: World, monkeypatch: pytest.MonkeyPatch, paying: str
+) -> None:
+    """Whoever has the writer's rights can write a whole life that is paid by whom they like."""
+
+    def some(*given: Any, **named: Any) -> list[Room]:
+        return [room for room in rooms(*given, **named) if room.pool_id.startswith(paying)]
+
+    monkeypatch.setattr(reservation, "rooms", some)
+    world.published()
+    assert "to other pools than those of its dataset and user" in _found(world)
+
+
+def test_a_charge_on_a_frozen_or_retired_pool_is_found(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first: list[Any] = []
+
+    def stale(pools: Any, *given: Any, **named: Any) -> list[Room]:
+        first.append(pools)
+        return rooms(first[0], *given, **named)
+
+    monkeypatch.setattr(reservation, "rooms", stale)
+    monkeypatch.setattr(reservation, "_check", lambda *_: None)
+    monkeypatch.setattr(reservation, "_words", lambda *_: "w")
+    world.reserve("1", "0.1")
+    world.sound()
+    world.ledger.new_generation(
+        "population:people", pico("1"), actor="admin", authorised_by="board", reason="x"
+    )
+    world.reserve("2", "0.1")
+    assert "to other pools than those of its dataset and user" in _found(world)
+    first.clear()
+    world.ledger.freeze("x", actor="admin")
+    world.reserve("3", "0.1")
+    assert "to a pool that is frozen" in _found(world)
 
 
 def test_truncate_is_refused(postgres: Any, full: World) -> None:
