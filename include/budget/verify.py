@@ -218,7 +218,7 @@ def _checkpoints(connection: Connection, hashes: Mapping[int, str]) -> Iterator[
 
 def _guards(connection: Connection) -> Iterator[Problem]:
     for name in missing_guards(connection):
-        yield Problem(None, f"the database guard {name} is gone or disabled")
+        yield Problem(None, f"the database guard {name} is gone, disabled or changed")
 
 
 def _postings(connection: Connection, replay: Replay) -> Iterator[Problem]:

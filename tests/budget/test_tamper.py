@@ -258,7 +258,49 @@ def test_a_disabled_guard_is_found(spoiled: World) -> None:
     if spoiled.engine.dialect.name != "postgresql":
         pytest.skip("SQLite cannot disable a trigger")
     _run(spoiled.engine, "ALTER TABLE dp_entry DISABLE TRIGGER dp_entry_update")
-    assert "guard dp_entry_update is gone or disabled" in _found(spoiled)
+    assert "guard dp_entry_update is gone, disabled or changed" in _found(spoiled)
+
+
+@pytest.mark.parametrize(
+    ("database", "guard", "statements"),
+    [
+        ("postgresql", "dp_pool_cap", ["ALTER TABLE dp_pool DROP CONSTRAINT dp_pool_cap"]),
+        ("postgresql", "dp_charge_key", ["ALTER TABLE dp_charge DROP CONSTRAINT dp_charge_key"]),
+        ("postgresql", "dp_charge_period", ["DROP INDEX dp_charge_period"]),
+        (
+            "postgresql",
+            "dp_pool_changes",
+            [
+                "CREATE OR REPLACE FUNCTION dp_pool_changes() RETURNS trigger LANGUAGE plpgsql "
+                "AS 'BEGIN RETURN NEW; END'"
+            ],
+        ),
+        (
+            "sqlite",
+            "dp_pool_cap",
+            [
+                "PRAGMA writable_schema = ON",
+                "UPDATE sqlite_master SET sql = replace(sql, 'dp_pool_cap', 'x')",
+            ],
+        ),
+        ("sqlite", "dp_charge_period", ["DROP INDEX dp_charge_period"]),
+        (
+            "sqlite",
+            "dp_pool_fixed",
+            [
+                "DROP TRIGGER dp_pool_fixed",
+                "CREATE TRIGGER dp_pool_fixed BEFORE UPDATE ON dp_pool WHEN 0 BEGIN SELECT 1; END",
+            ],
+        ),
+    ],
+)
+def test_a_guard_that_says_nothing_any_more_is_found(
+    spoiled: World, database: str, guard: str, statements: list[str]
+) -> None:
+    if spoiled.engine.dialect.name != database:
+        pytest.skip("each database has its own words")
+    _run(spoiled.engine, *statements)
+    assert f"the database guard {guard} is gone" in _found(spoiled)
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ CREATE TABLE dp_charge (
   CONSTRAINT dp_charge_floor CHECK (granted_pico = 0 OR granted_pico >= accept_at_least_pico),
   CONSTRAINT dp_charge_denied CHECK ((state = 'denied') = (granted_pico = 0)),
   CONSTRAINT dp_charge_state CHECK (state IN ('denied', 'reserved', 'opened', 'sealed', 'publishing', 'published', 'void', 'forfeited', 'withheld')),
-  UNIQUE (key)
+  CONSTRAINT dp_charge_key UNIQUE (key)
 ) STRICT
 ;;
 CREATE INDEX dp_charge_pending ON dp_charge (state, expires_at)
@@ -83,7 +83,7 @@ CREATE TABLE dp_entry (
   body TEXT NOT NULL,
   PRIMARY KEY (seq),
   CONSTRAINT dp_entry_seq CHECK (seq >= 1),
-  UNIQUE (hash)
+  CONSTRAINT dp_entry_hash UNIQUE (hash)
 ) STRICT
 ;;
 CREATE INDEX dp_entry_charge ON dp_entry (charge_id, seq)
@@ -194,7 +194,7 @@ CREATE TABLE dp_release (
   withdrawn_at TEXT,
   withdrawn_reason TEXT,
   PRIMARY KEY (release_id),
-  UNIQUE (charge_id),
+  CONSTRAINT dp_release_charge UNIQUE (charge_id),
   FOREIGN KEY(charge_id) REFERENCES dp_charge (charge_id)
 ) STRICT
 ;;
