@@ -309,6 +309,22 @@ def test_a_connection_that_lost_its_statements_prepares_them_again(world: World)
     assert world.reserve("2").state == "reserved"
 
 
+def test_a_connection_that_the_server_ended_costs_no_step(world: World) -> None:
+    """A server may be restarted while a round is measured; its answer must not be lost for that."""
+    opened = world.opened()
+    world.ledger.begin_round(opened, 1, gaussian_events(60))
+    with world.engine.connect() as connection:
+        ended = connection.execute(
+            text(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        )
+        assert ended.scalars().all() == [True]
+    world.ledger.answer_round(opened, 1, DIGEST)
+    world.sound()
+
+
 def test_a_name_that_is_taken_is_no_busy_ledger(world: World) -> None:
     first, second = world.published("1", "0.1"), world.sealed("2", "0.1")
     world.ledger.begin_publishing(second.charge_id)

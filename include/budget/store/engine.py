@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import sqlite3
 import weakref
 from collections.abc import Callable, Iterator
@@ -97,6 +98,12 @@ def _postgresql(url: URL) -> Engine:
         connection.autocommit = True
         connection.execute(_SETTINGS)
 
+    @event.listens_for(packets, "checkout")
+    def _alive(connection: Any, record: Any, _proxy: Any) -> None:
+        # After a restart of the server the answer of a round that was measured would be lost.
+        if record.info and _ended(connection):
+            raise exc.DisconnectionError
+
     maker = os.getpid()
 
     @event.listens_for(engine, "engine_disposed")
@@ -104,6 +111,15 @@ def _postgresql(url: URL) -> Engine:
         packets.dispose(close=os.getpid() == maker)
 
     return engine
+
+
+def _ended(connection: Any) -> bool:
+    """Tell whether the server has said something to a connection that asked nothing: its end."""
+    if connection.closed:
+        return True
+    ready = select.poll()
+    ready.register(connection.fileno(), select.POLLIN)
+    return bool(ready.poll(0))
 
 
 def packets_of(engine: Engine) -> Engine:
