@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import psycopg
 from sqlalchemy import Connection, Engine, create_engine, event, exc
@@ -151,12 +151,21 @@ def _inherits(engine: Engine) -> Callable[[], bool]:
     child writes to.
     """
     seen, in_use, inherited = weakref.ref(engine), False, False
+    lent: set[Any] = set()  # the pool's own count starts anew when it is disposed of
+
+    @event.listens_for(engine, "checkout")
+    def _lend(_connection: Any, record: Any, _proxy: Any) -> None:
+        lent.add(record)
+
+    @event.listens_for(engine, "checkin")
+    def _take_back(_connection: Any, record: Any) -> None:
+        lent.discard(record)
 
     def before() -> None:
         nonlocal in_use
         ours = seen()
         if ours is not None:
-            in_use = cast(QueuePool, ours.pool).checkedout() > 0
+            in_use = bool(lent)
             ours.pool.dispose()  # and not the engine's: what is in use comes back to this one
 
     def in_child() -> None:
