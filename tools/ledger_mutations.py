@@ -122,6 +122,9 @@ MUTATIONS = [
     trigger("I4", "dp_charge_fence"),
     trigger("I4", "dp_charge_fixed"),
     trigger("I4", "dp_charge_opened"),
+    trigger("I4", "dp_charge_kept"),
+    trigger("I4", "dp_release_withdrawn"),
+    trigger("I4", "dp_dataset_fixed"),
     code(
         "I4",
         "SQLite writers wait in line (BEGIN IMMEDIATE)",

@@ -69,7 +69,11 @@ def _run(engine: Engine, *statements: str) -> None:
         ("UPDATE dp_charge SET fence = 0 WHERE fence = 1", "never falls|entries only"),
         ("UPDATE dp_charge SET plan = '{}' WHERE state = 'published'", "opened never changes"),
         ("UPDATE dp_charge SET amounts = '{}' WHERE state = 'published'", "opened never changes"),
+        ("UPDATE dp_charge SET rounds_closed = -1 WHERE state = 'published'", "sealed and pub"),
+        ("UPDATE dp_charge SET sealed_seq = 1 WHERE state = 'published'", "sealed and published"),
+        ("UPDATE dp_charge SET uri = 'x' WHERE state = 'published'", "sealed and published"),
         ("DELETE FROM dp_charge", "never removed"),
+        ("UPDATE dp_dataset SET reuse = 'x'", "only the schema"),
         ("UPDATE dp_limit SET value_pico = NULL", "written once"),
         ("UPDATE dp_population SET delta_exponent = 5", "written once"),
         ("UPDATE dp_release SET manifest_digest = 'x'", "never changes"),
@@ -83,6 +87,13 @@ def test_sql_against_the_journal_and_the_caps_is_refused(
 ) -> None:
     with pytest.raises(exc.IntegrityError, match=guard):
         _run(full.engine, statement)
+    full.sound()
+
+
+def test_a_withdrawal_is_never_undone(full: World) -> None:
+    full.ledger.withdraw("monthly-period_1", "x", "steward")
+    with pytest.raises(exc.IntegrityError, match="nor what was withdrawn"):
+        _run(full.engine, "UPDATE dp_release SET withdrawn_at = NULL")
     full.sound()
 
 
@@ -212,7 +223,9 @@ def test_truncate_is_refused(postgres: Any, full: World) -> None:
     full.sound()
 
 
-@pytest.mark.parametrize("table", ["dp_entry", "dp_posting", "dp_pool", "dp_charge", "dp_limit"])
+@pytest.mark.parametrize(
+    "table", ["dp_entry", "dp_posting", "dp_pool", "dp_charge", "dp_limit", "dp_dataset"]
+)
 def test_insert_or_replace_is_refused(full: World, table: str) -> None:
     """SQLite's REPLACE walks past BEFORE DELETE triggers; an insert guard stops it."""
     if full.engine.dialect.name != "sqlite":

@@ -131,7 +131,7 @@ CREATE TRIGGER dp_charge_insert BEFORE INSERT ON dp_charge FOR EACH ROW
   WHEN (NEW.state NOT IN ('reserved', 'denied'))
   EXECUTE FUNCTION dp_refuse('a charge starts reserved or denied, once for its key and period')
 ;;
--- (Four conditions in one function, whose plan is kept: a WHEN is parsed again at every step.)
+-- (Five conditions in one function, whose plan is kept: a WHEN is parsed again at every step.)
 CREATE FUNCTION dp_charge_changes() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   refused text;
@@ -146,6 +146,13 @@ BEGIN
         IS DISTINCT FROM
         (OLD.plan, OLD.plan_digest, OLD.events, OLD.amounts, OLD.cost_rho_pico, OLD.cost_epsilon_pure_pico) THEN
     refused := 'what was opened never changes';
+  ELSIF NEW.rounds_begun < OLD.rounds_begun OR NEW.rounds_closed < OLD.rounds_closed
+        OR NEW.rounds_answered < OLD.rounds_answered
+        OR (OLD.state <> 'opened' AND (NEW.transcript_digest, NEW.sealed_seq)
+            IS DISTINCT FROM (OLD.transcript_digest, OLD.sealed_seq))
+        OR (OLD.state = 'published' AND (NEW.manifest_digest, NEW.release_id, NEW.uri)
+            IS DISTINCT FROM (OLD.manifest_digest, OLD.release_id, OLD.uri)) THEN
+    refused := 'what was measured, sealed and published never changes';
   ELSIF (NEW.charge_id, NEW.key, NEW.request_digest, NEW.dataset, NEW.requester, NEW.actor, NEW.release,
       NEW.period, NEW.partition, NEW.mechanism, NEW.parameters, NEW.snapshot_id, NEW.requested_pico,
       NEW.accept_at_least_pico, NEW.granted_pico, NEW.planned_rho_pico, NEW.planned_epsilon_pure_pico,
@@ -168,9 +175,10 @@ END $$
 CREATE TRIGGER dp_charge_step BEFORE UPDATE ON dp_charge FOR EACH ROW EXECUTE FUNCTION dp_charge_changes()
 ;;
 CREATE TRIGGER dp_release_fixed BEFORE UPDATE ON dp_release FOR EACH ROW
-  WHEN ((NEW.release_id, NEW.charge_id, NEW.manifest_digest, NEW.uri, NEW.published_at)
+  WHEN (OLD.withdrawn_at IS NOT NULL
+   OR (NEW.release_id, NEW.charge_id, NEW.manifest_digest, NEW.uri, NEW.published_at)
    IS DISTINCT FROM (OLD.release_id, OLD.charge_id, OLD.manifest_digest, OLD.uri, OLD.published_at))
-  EXECUTE FUNCTION dp_refuse('what was published never changes')
+  EXECUTE FUNCTION dp_refuse('what was published never changes, nor what was withdrawn')
 ;;
 -- Journal, declarations and history: written once.
 CREATE TRIGGER dp_entry_update BEFORE UPDATE ON dp_entry FOR EACH ROW EXECUTE FUNCTION dp_refuse('the journal is append-only')
@@ -178,6 +186,10 @@ CREATE TRIGGER dp_entry_update BEFORE UPDATE ON dp_entry FOR EACH ROW EXECUTE FU
 CREATE TRIGGER dp_posting_update BEFORE UPDATE ON dp_posting FOR EACH ROW EXECUTE FUNCTION dp_refuse('the journal is append-only')
 ;;
 CREATE TRIGGER dp_population_update BEFORE UPDATE ON dp_population FOR EACH ROW EXECUTE FUNCTION dp_refuse('rows are written once')
+;;
+CREATE TRIGGER dp_dataset_fixed BEFORE UPDATE ON dp_dataset FOR EACH ROW
+  WHEN ((NEW.name, NEW.reuse) IS DISTINCT FROM (OLD.name, OLD.reuse))
+  EXECUTE FUNCTION dp_refuse('of a dataset only the schema changes')
 ;;
 CREATE TRIGGER dp_dataset_population_update BEFORE UPDATE ON dp_dataset_population FOR EACH ROW EXECUTE FUNCTION dp_refuse('rows are written once')
 ;;

@@ -118,6 +118,15 @@ WHEN OLD.state <> 'reserved' AND (NEW.plan IS NOT OLD.plan OR NEW.plan_digest IS
   OR NEW.cost_epsilon_pure_pico IS NOT OLD.cost_epsilon_pure_pico)
 BEGIN SELECT RAISE(ABORT, 'dp_charge: what was opened never changes'); END
 ;;
+CREATE TRIGGER dp_charge_kept BEFORE UPDATE ON dp_charge
+WHEN NEW.rounds_begun < OLD.rounds_begun OR NEW.rounds_closed < OLD.rounds_closed
+  OR NEW.rounds_answered < OLD.rounds_answered
+  OR (OLD.state <> 'opened' AND (NEW.transcript_digest IS NOT OLD.transcript_digest
+    OR NEW.sealed_seq IS NOT OLD.sealed_seq))
+  OR (OLD.state = 'published' AND (NEW.manifest_digest IS NOT OLD.manifest_digest
+    OR NEW.release_id IS NOT OLD.release_id OR NEW.uri IS NOT OLD.uri))
+BEGIN SELECT RAISE(ABORT, 'dp_charge: what was measured, sealed and published never changes'); END
+;;
 CREATE TRIGGER dp_charge_fixed BEFORE UPDATE OF charge_id, key, request_digest, dataset, requester, actor, release,
   period, partition, mechanism, parameters, snapshot_id, requested_pico, accept_at_least_pico, granted_pico,
   planned_rho_pico, planned_epsilon_pure_pico, binding, reason, dag_id, run_id, task_id, map_index,
@@ -133,6 +142,9 @@ BEGIN SELECT RAISE(ABORT, 'dp_release: a release is recorded once'); END
 ;;
 CREATE TRIGGER dp_release_fixed BEFORE UPDATE OF release_id, charge_id, manifest_digest, uri, published_at ON dp_release
 BEGIN SELECT RAISE(ABORT, 'dp_release: what was published never changes'); END
+;;
+CREATE TRIGGER dp_release_withdrawn BEFORE UPDATE ON dp_release WHEN OLD.withdrawn_at IS NOT NULL
+BEGIN SELECT RAISE(ABORT, 'dp_release: what was published never changes, nor what was withdrawn'); END
 ;;
 CREATE TRIGGER dp_release_delete BEFORE DELETE ON dp_release
 BEGIN SELECT RAISE(ABORT, 'dp_release: a release is never removed'); END
@@ -191,6 +203,12 @@ BEGIN SELECT RAISE(ABORT, 'dp_checkpoint: rows are written once'); END
 ;;
 CREATE TRIGGER dp_checkpoint_delete BEFORE DELETE ON dp_checkpoint
 BEGIN SELECT RAISE(ABORT, 'dp_checkpoint: rows are written once'); END
+;;
+CREATE TRIGGER dp_dataset_insert BEFORE INSERT ON dp_dataset WHEN EXISTS (SELECT 1 FROM dp_dataset WHERE name = NEW.name)
+BEGIN SELECT RAISE(ABORT, 'dp_dataset: rows are written once'); END
+;;
+CREATE TRIGGER dp_dataset_fixed BEFORE UPDATE OF name, reuse ON dp_dataset
+BEGIN SELECT RAISE(ABORT, 'dp_dataset: of a dataset only the schema changes'); END
 ;;
 CREATE TRIGGER dp_dataset_delete BEFORE DELETE ON dp_dataset
 BEGIN SELECT RAISE(ABORT, 'dp_dataset: a dataset is never removed'); END
