@@ -11,7 +11,7 @@ from include.stages.approval import require_approval
 from include.stages.asked import require_as_asked
 from include.stages.beforehand import require_destination
 from include.stages.desk import Desk
-from include.stages.ledger import witness
+from include.stages.ledger import signer_of, witness
 from include.stages.run import ReleaseRun, Workplace, paid_charge
 from include.stages.stated import require_report, require_stated, stated_report
 from include.stages.words import withdrawn_words
@@ -94,7 +94,6 @@ def _package(
     import pandas as pd
 
     from include.publishing.package import PackageInput, build_package
-    from include.publishing.signing import load_signer
     from include.quality.report import parse_report
 
     table = require_stated(place, charge, desk)[desk.table.name]
@@ -109,7 +108,7 @@ def _package(
             report=report,
             table=pd.read_parquet(io.BytesIO(table)),
             lineage=facts.lineage_facts(run, charge),
-            signer=load_signer(place.settings.keys_dir),
+            signer=signer_of(place.settings),
             stated=files,
         ),
     )
