@@ -51,12 +51,21 @@ def environment(var_dir: Path, *, port: int = 8080) -> dict[str, str]:
 
 
 def enter(var_dir: Path) -> None:
-    """Set the environment for this process; to be called before Airflow is imported."""
-    os.environ.update(environment(var_dir))
+    """Set the environment for this process; to be called before Airflow is imported.
+
+    Raises:
+        SystemExit: with one sentence, where the folder cannot be made.
+    """
     for entry in (str(ROOT / "plugins"), str(ROOT)):
         if entry not in sys.path:
             sys.path.insert(0, entry)
-    (var_dir / "airflow").mkdir(parents=True, exist_ok=True)
+    from include.folders import FolderError, make_folder
+
+    try:
+        make_folder(var_dir / "airflow")
+    except FolderError as fault:
+        raise SystemExit(str(fault)) from None
+    os.environ.update(environment(var_dir))
 
 
 def migrate() -> None:

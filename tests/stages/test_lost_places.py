@@ -36,6 +36,14 @@ def test_a_folder_that_is_a_file_is_named_and_nothing_is_spent(place, make_run, 
     assert {pool.spent_pico for pool in place.reader.pools()} == {0}
 
 
+def test_the_embedded_default_ends_in_one_sentence_where_var_is_a_file(tmp_path):
+    from tools.embedded import enter
+
+    (tmp_path / "var").write_text("a file")
+    with pytest.raises(SystemExit, match="var is not a folder"):
+        enter(tmp_path / "var")
+
+
 def test_a_folder_that_may_not_be_made_says_who_must_give_access(tmp_path, monkeypatch):
     def refuse(*_, **__):
         raise PermissionError(13, "Permission denied")
