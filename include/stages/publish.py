@@ -59,7 +59,7 @@ def publish(
 
     charge = paid_charge(run, place)
     if charge.state == "published":
-        return _published(charge, _before(charge, place))
+        return _published(charge, *_before(charge, place))
     desk = Desk(place.desk(charge.charge_id))
     judged = stated_report(place, charge.charge_id) is not None
     if charge.state not in ("sealed", "publishing") or not judged:
@@ -114,18 +114,18 @@ def _package(
     )
 
 
-def _before(charge: Charge, place: Workplace) -> str:
+def _before(charge: Charge, place: Workplace) -> tuple[str, str]:
     """Say how a release stands that was published before."""
     withdrawn = withdrawn_words(charge, place.reader)
     if not withdrawn:
-        return "was published before; nothing is charged"
-    return (
-        f"was published before and {withdrawn}; nothing is charged, and nothing is published again "
-        "under this period: ask under a new one. It lies"
+        return "was published before and lies", "; nothing more is charged"
+    return f"was published before and {withdrawn}; it lies", (
+        "; nothing more is charged, and nothing is published again under this period: ask under a "
+        "new one"
     )
 
 
-def _published(charge: Charge, how: str) -> PublishedRelease:
+def _published(charge: Charge, how: str, more: str = "") -> PublishedRelease:
     assert charge.release_id is not None and charge.uri is not None
-    words = f"release {charge.release_id} {how} at {charge.uri} (charge {charge.charge_id})."
+    words = f"release {charge.release_id} {how} at {charge.uri} (charge {charge.charge_id}){more}."
     return PublishedRelease(charge.charge_id, charge.release_id, charge.uri, words)
