@@ -230,8 +230,9 @@ def test_publishing_waits_for_a_second_person(place, make_run):
     quality_check(run, place)
     with pytest.raises(NotApproved, match="none is recorded"):
         publish(run, place)
-    with pytest.raises(NotApproved, match="cannot approve it"):
-        approve(run, place, "anna")
+    for name in ("anna", "Anna", " ANNA "):
+        with pytest.raises(NotApproved, match="cannot approve it"):
+            approve(run, place, name)
     assert not is_decided(run, place)
     approve(run, place, "berta")
     assert is_decided(run, place)
