@@ -188,3 +188,15 @@ def test_releases_of_registered_partitions_cost_a_population_the_largest_only(cl
     assert (
         cli("partitions", "clinic", *by_year, "--authorised-by", "maria", "--reason", "x")[0] == 1
     )
+
+
+def test_partitions_by_a_column_the_dataset_lacks_are_refused(cli, place):
+    words = ("--population", "patients", "--values", "2001", "2002")
+    why = ("--authorised-by", "the board", "--reason", "one stay a patient")
+    before = place.reader.head()
+    code, _, err = cli("partitions", "clinic", *words, "--column", "yaer", *why)
+    assert code == 1
+    assert "--column: unknown column 'yaer'; did you mean 'year'?" in err
+    assert place.reader.head() == before
+    (place.settings.config_dir / "datasets" / "clinic.yaml").unlink()
+    assert cli("partitions", "clinic", *words, "--column", "yaer", *why)[0] == 0  # nothing to ask
