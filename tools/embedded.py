@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -68,6 +69,15 @@ def enter(var_dir: Path) -> None:
     os.environ.update(environment(var_dir))
 
 
+def exports(var_dir: Path) -> str:
+    """Write the same variables for a shell, a line each, so that `airflow` itself can be called.
+
+    Privacy: ledger only.
+    """
+    wanted = environment(var_dir).items()
+    return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in wanted)
+
+
 def migrate() -> None:
     """Run `airflow db migrate`: Airflow's own tables and the ledger's.
 
@@ -80,3 +90,7 @@ def migrate() -> None:
         raise SystemExit(
             f"airflow db migrate failed:\n{done.stderr[-2000:] or done.stdout[-2000:]}"
         )
+
+
+if __name__ == "__main__":
+    print(exports(ROOT / "var"))

@@ -146,7 +146,7 @@ def _require_column(args: argparse.Namespace, settings: Settings) -> None:
 
 def _freeze(args: argparse.Namespace, ledger: Ledger) -> str:
     ledger.freeze(args.reason, actor=_actor())
-    return "every budget pool is frozen"
+    return "every budget pool is frozen; `admin reconcile` opens them again"
 
 
 def _reconcile(args: argparse.Namespace, settings: Settings, ledger: Ledger) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from include.budget.errors import LedgerRewound
+from include.budget.errors import LedgerRewound, PoolFrozen
 from include.stages.budget_eval import budget_eval
 from include.stages.ledger import witness
 from tests.stages.test_stages import release
@@ -200,3 +201,15 @@ def test_partitions_by_a_column_the_dataset_lacks_are_refused(cli, place):
     assert place.reader.head() == before
     (place.settings.config_dir / "datasets" / "clinic.yaml").unlink()
     assert cli("partitions", "clinic", *words, "--column", "yaer", *why)[0] == 0  # nothing to ask
+
+
+def test_a_freeze_says_how_it_ends_and_the_command_it_names_ends_it(cli, place, make_run):
+    _, out, _ = cli("freeze", "--reason", "a doubtful source")
+    assert "`admin reconcile` opens them again" in out
+    run = make_run()
+    with pytest.raises(PoolFrozen, match="nothing was charged; open it again with") as told:
+        budget_eval(run, place, None)
+    words = shlex.split(str(told.value).split("`")[1])
+    assert words[:4] == ["python", "-m", "include.cli", "admin"]
+    assert cli(*words[4:])[0] == 0
+    assert budget_eval(run, place, None).state == "reserved"
