@@ -16,10 +16,10 @@ from include.errors import CuSynError
 from include.stages.asked import DeclarationChanged, require_as_asked
 from include.stages.declared import require_registered
 from include.stages.desk import Desk
-from include.stages.ledger import witness
+from include.stages.ledger import require_witness, witness
 from include.stages.run import ReleaseRun, Workplace, paid_charge
 from include.stages.stated import Held, require_known
-from include.stages.store import protect
+from include.stages.store import protect, require_snapshot
 from include.stages.table import make_table_once
 from include.stages.task import budget_request, delta_exponent_of, schema_of, synthesis_task
 
@@ -123,25 +123,27 @@ def sealed_transcript(charge: Charge, desk: Desk) -> Transcript:
     """Read a sealed transcript back and check that it is the one the ledger knows.
 
     Raises:
-        CuSynError: it is missing or is another one.
+        CuSynError: it is missing, cannot be read, or is another one; names charge and file.
 
     Privacy: post-processing.
     """
-    from include.synthesis.transcript import Transcript
+    from include.synthesis.transcript import Transcript, TranscriptError
 
     sealed = desk.transcript(charge.transcript_digest or "")
-    if not sealed.exists():
-        raise CuSynError(
-            f"charge {charge.charge_id}: its sealed transcript is missing from the work folder; "
-            "restore that folder from its backup, since it is never measured again"
-        )
-    transcript = Transcript.from_bytes(sealed.read_bytes())
-    if transcript.digest != charge.transcript_digest:
-        raise CuSynError(
-            f"charge {charge.charge_id}: the transcript in the work folder is not the sealed one; "
-            "restore that folder from its backup"
-        )
-    return transcript
+    fault = "is not the one that was sealed"
+    try:
+        transcript = Transcript.from_bytes(sealed.read_bytes())
+    except FileNotFoundError:
+        fault = "is missing"
+    except (OSError, TranscriptError):
+        fault = "is damaged or cannot be read"
+    else:
+        if transcript.digest == charge.transcript_digest:
+            return transcript
+    raise CuSynError(
+        f"charge {charge.charge_id}: its sealed transcript {sealed} {fault}; restore that file "
+        "from the backup of the work folder, since it is never measured again"
+    )
 
 
 def _plan(run: ReleaseRun, charge: Charge) -> Plan:
@@ -175,6 +177,8 @@ def _measure(
     if charge.snapshot_id is None:
         raise CuSynError(f"charge {charge.charge_id}: it names no snapshot to measure")
     require_registered(run, place)
+    require_witness(place.settings)
+    require_snapshot(place.settings, charge)
     opened, resume_from = _open_or_resume(run, place, charge, plan, desk)
     table = protect(place.settings, charge.snapshot_id, schema_of(run), run.dataset)
     transcript = synthesizer(plan.mechanism).measure(
