@@ -17,7 +17,9 @@ from include.stages.asked import DeclarationChanged, require_as_asked
 from include.stages.declared import require_registered
 from include.stages.desk import Desk
 from include.stages.ledger import require_witness, witness
+from include.stages.reuse import earlier_transcripts
 from include.stages.run import ReleaseRun, Workplace, paid_charge
+from include.stages.sealed import sealed_transcript
 from include.stages.stated import Held, require_known
 from include.stages.store import protect, require_snapshot
 from include.stages.table import make_table_once
@@ -119,33 +121,6 @@ def synthesize(run: ReleaseRun, place: Workplace) -> Synthesized:
     return Synthesized(charge.charge_id, transcript.digest, words)
 
 
-def sealed_transcript(charge: Charge, desk: Desk) -> Transcript:
-    """Read a sealed transcript back and check that it is the one the ledger knows.
-
-    Raises:
-        CuSynError: it is missing, cannot be read, or is another one; names charge and file.
-
-    Privacy: post-processing.
-    """
-    from include.synthesis.transcript import Transcript, TranscriptError
-
-    sealed = desk.transcript(charge.transcript_digest or "")
-    fault = "is not the one that was sealed"
-    try:
-        transcript = Transcript.from_bytes(sealed.read_bytes())
-    except FileNotFoundError:
-        fault = "is missing"
-    except (OSError, TranscriptError):
-        fault = "is damaged or cannot be read"
-    else:
-        if transcript.digest == charge.transcript_digest:
-            return transcript
-    raise CuSynError(
-        f"charge {charge.charge_id}: its sealed transcript {sealed} {fault}; restore that file "
-        "from the backup of the work folder, since it is never measured again"
-    )
-
-
 def _plan(run: ReleaseRun, charge: Charge) -> Plan:
     """Return the plan the charge was opened for, or make it for the granted epsilon."""
     from include.synthesis import synthesizer
@@ -171,7 +146,6 @@ def _require_unchanged(run: ReleaseRun, charge: Charge) -> None:
 def _measure(
     run: ReleaseRun, place: Workplace, charge: Charge, plan: Plan, desk: Desk
 ) -> Transcript:
-    from include.stages.reuse import earlier_transcripts
     from include.synthesis import synthesizer
 
     if charge.snapshot_id is None:
