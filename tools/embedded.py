@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -51,12 +52,30 @@ def environment(var_dir: Path, *, port: int = 8080) -> dict[str, str]:
 
 
 def enter(var_dir: Path) -> None:
-    """Set the environment for this process; to be called before Airflow is imported."""
-    os.environ.update(environment(var_dir))
+    """Set the environment for this process; to be called before Airflow is imported.
+
+    Raises:
+        SystemExit: with one sentence, where the folder cannot be made.
+    """
     for entry in (str(ROOT / "plugins"), str(ROOT)):
         if entry not in sys.path:
             sys.path.insert(0, entry)
-    (var_dir / "airflow").mkdir(parents=True, exist_ok=True)
+    from include.folders import FolderError, make_folder
+
+    try:
+        make_folder(var_dir / "airflow")
+    except FolderError as fault:
+        raise SystemExit(str(fault)) from None
+    os.environ.update(environment(var_dir))
+
+
+def exports(var_dir: Path) -> str:
+    """Write the same variables for a shell, a line each, so that `airflow` itself can be called.
+
+    Privacy: ledger only.
+    """
+    wanted = environment(var_dir).items()
+    return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in wanted)
 
 
 def migrate() -> None:
@@ -71,3 +90,7 @@ def migrate() -> None:
         raise SystemExit(
             f"airflow db migrate failed:\n{done.stderr[-2000:] or done.stdout[-2000:]}"
         )
+
+
+if __name__ == "__main__":
+    print(exports(ROOT / "var"))

@@ -17,6 +17,7 @@ import base64
 import hashlib
 import json
 import sys
+import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,6 +43,12 @@ ARROWS: dict[str, set[tuple[str | None, str]]] = {
 
 class Bad(Exception):
     """The first thing that is wrong."""
+
+
+def _folded(name: str) -> str:
+    """Return a name without case, blanks and Unicode's compatible forms: Anna is no second anna."""
+    plain = unicodedata.normalize("NFKC", name).casefold()
+    return " ".join(unicodedata.normalize("NFKC", plain).split())
 
 
 # Ed25519, verification only (RFC 8032, section 5.1.7 and appendix A). Nothing secret is touched
@@ -287,7 +294,7 @@ class Journal:
             self._report(key, charge, facts)
             return
         self.approved[key].add(facts["report"])
-        if body["actor"] == charge["actor"]:
+        if _folded(body["actor"]) == _folded(charge["actor"]):
             raise Bad(f"entry {self.seq}: lets {body['actor']} approve what they asked for")
         if facts["table"] != self.tables.get(key):
             raise Bad(f"entry {self.seq}: approves another table of {key} than the journal names")

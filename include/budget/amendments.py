@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from include.accounting.accountant import Accounting
 from include.accounting.amounts import format_amount, format_delta
 from include.accounting.zcdp import epsilon_from_rho
-from include.budget.errors import InvalidRequest, PoolFrozen
+from include.budget.errors import THAW, InvalidRequest, PoolFrozen
 from include.budget.journal import AVAILABLE, ISSUED, Change, Draft, move
-from include.budget.models import require_pico, require_text
+from include.budget.models import require_pico, require_text, same_person
 from include.budget.partitions import figure
 from include.budget.policy import UNIT
 from include.budget.pools import (
@@ -92,11 +92,12 @@ def new_generation(
     Privacy: ledger only.
     """
     require_text(reason, name="reason")
-    if require_text(actor, name="actor") == require_text(authorised_by, name="authorised_by"):
+    second = require_text(authorised_by, name="authorised_by")
+    if same_person(require_text(actor, name="actor"), second):
         raise InvalidRequest("a new generation of a budget needs two people: name another.")
     old = required_pools(tx, subject)
     if any(pool.status == "frozen" for pool in old):
-        raise PoolFrozen(f"{subject} is frozen: reconcile the ledger before opening a generation.")
+        raise PoolFrozen(f"{subject} is frozen; {THAW}.")
     totals = _totals(tx, old, epsilon_pico, additional_epsilon_pico)
     fresh = [_next(pool, totals[pool.accounting]) for pool in old]
     fresh += _next_partitions(tx, old, totals)

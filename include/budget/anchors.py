@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from include.budget.errors import LedgerError, LedgerRewound
+from include.budget.errors import THAW, LedgerError, LedgerRewound
 from include.budget.store.transaction import Transaction
 from include.budget.verify import Anchor
 
@@ -136,7 +136,7 @@ def guard(source: Source) -> Callable[[Transaction], None]:
                 continue
             raise LedgerRewound(
                 f"the ledger does not hold entry {anchor.seq}, which {anchor.source} has seen: it "
-                "was restored from a backup or rewritten. All budget is frozen: reconcile it first."
+                "was restored from a backup or rewritten. All budget is frozen; " + THAW + "."
             )
 
     return check

@@ -18,6 +18,7 @@ from include.budget.anchors import CHECKPOINT_PATTERN, anchor_of
 from include.budget.models import canonical_json
 from include.budget.store.transaction import Clock, Transaction, transaction, utc_now
 from include.budget.verify import Anchor
+from include.folders import make_folder
 
 FORMAT = "cusyn-checkpoint-1"
 
@@ -123,7 +124,7 @@ def export_checkpoint(made: Checkpoint, folder: Path) -> Path:
 
     Privacy: ledger only.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     # The hash in the name: after a restored backup another entry may have the same number, and the
     # witness of the lost one must not be overwritten.
     name = CHECKPOINT_PATTERN.replace("*", f"{made.facts['seq']:012d}-{made.facts['hash'][:12]}")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from include.budget.errors import DeclarationMismatch, InvalidRequest, UnknownName
 from include.budget.journal import AVAILABLE, ISSUED, Change, Draft, move
-from include.budget.models import LONGEST_REASON, require_text
+from include.budget.models import LONGEST_REASON, require_text, same_person
 from include.budget.partitions import claim_id, partition_name
 from include.budget.pools import lane_change, population_subject, required_pools
 from include.budget.store.transaction import Transaction
@@ -59,7 +59,7 @@ def register_partitions(
             f"partitions of {dataset}: list each value once (1994 and 1994.0 are one), and let a "
             "unit be in 1 to all of them."
         )
-    if actor == authorised_by:
+    if same_person(actor, authorised_by):
         raise InvalidRequest("a claim of disjoint partitions needs two people: name another.")
     claim = claim_id(population, dataset)
     row = {"population": population, "dataset": dataset, "rule": column, "at_most": at_most}

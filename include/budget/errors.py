@@ -87,6 +87,13 @@ class PoolFrozen(LedgerError):
     """
 
 
+THAW = (
+    "open it again with `python -m include.cli admin reconcile --authorised-by NAME --reason WHY`, "
+    "which compares the ledger with its exported checkpoints"
+)
+"""What helps where a pool is frozen; it ends a sentence."""
+
+
 class WrongState(LedgerError):
     """The charge is in a state this step does not start from.
 

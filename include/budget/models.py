@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -99,6 +100,22 @@ def require_text(value: object, *, name: str, longest: int = 200) -> str:
     if len(value) > longest or not value.isprintable():
         raise InvalidRequest(f"{name}: give at most {longest} printable characters.")
     return value
+
+
+def same_person(one: str, other: str) -> bool:
+    """Tell whether two names are of one person, as far as spelling can tell.
+
+    Case, blanks and Unicode's compatible forms make nobody another person: Anna, ANNA and anna are
+    one, so that a second person is never the first with a capital.
+
+    Privacy: ledger only.
+    """
+    return _folded(one) == _folded(other)
+
+
+def _folded(name: str) -> str:
+    plain = unicodedata.normalize("NFKC", name).casefold()
+    return " ".join(unicodedata.normalize("NFKC", plain).split())
 
 
 def attempt_number(attempt: object) -> int:

@@ -9,7 +9,7 @@ from include.accounting.accountant import Cost, cost_in_currency
 from include.accounting.amounts import format_amount
 from include.budget import states
 from include.budget.costing import recost, require_claim, require_within
-from include.budget.errors import PlanExceedsGrant, PoolFrozen
+from include.budget.errors import THAW, PlanExceedsGrant, PoolFrozen
 from include.budget.journal import AVAILABLE, HELD, SPENT, Change, Draft, move
 from include.budget.models import Charge, OpenedCharge, attempt_number, canonical_json, digest_of
 from include.budget.store.rows import PoolRow
@@ -90,7 +90,7 @@ def _priced(charge: Charge, cost: Cost, pools: Mapping[str, PoolRow]) -> dict[st
     for pool_id, held in charge.amounts_pico.items():
         pool = pools[pool_id]
         if pool.status == "frozen":
-            raise PoolFrozen(f"budget pool {pool_id} is frozen: reconcile the ledger first.")
+            raise PoolFrozen(f"budget pool {pool_id} is frozen; {THAW}.")
         require_claim(cost, charge.granted_pico, pool.delta_exponent)
         spent[pool_id] = cost_in_currency(cost, pool.accounting, pool.delta_exponent)
         if spent[pool_id] > held:

@@ -17,7 +17,7 @@ from include.budget import measuring, releasing, states
 from include.budget.anchors import anchor_of, unseen
 from include.budget.errors import InvalidRequest
 from include.budget.journal import AVAILABLE, SPENT, Change, Draft, Posting
-from include.budget.models import LONGEST_REASON, require_pico, require_text
+from include.budget.models import LONGEST_REASON, require_pico, require_text, same_person
 from include.budget.store.rows import PoolRow
 from include.budget.store.transaction import Transaction
 from include.budget.verify import Anchor
@@ -105,7 +105,8 @@ def reconcile(
 
     Privacy: ledger only.
     """
-    if require_text(actor, name="actor") == require_text(authorised_by, name="authorised_by"):
+    second = require_text(authorised_by, name="authorised_by")
+    if same_person(require_text(actor, name="actor"), second):
         raise InvalidRequest("reconciling a ledger needs two people: name another.")
     require_text(reason, name="reason", longest=LONGEST_REASON)
     for charge_id in tx.due("9999"):

@@ -16,6 +16,7 @@ from include.accounting.accountant import Cost, cost_in_currency
 from include.budget import states
 from include.budget.costing import recost, require_within
 from include.budget.journal import ACCOUNTS, HELD, ISSUED, SPENT, entry_hash, genesis
+from include.budget.models import same_person
 from include.budget.partitions import claim_id, due_pools
 from include.budget.statements import APPROVE, REPORT, asks_approval
 
@@ -322,7 +323,7 @@ class Replay:
             self._check_report(key, charge, facts)
             return
         self.approved[key].add(facts["report"])
-        if body["actor"] == charge["actor"]:
+        if same_person(body["actor"], charge["actor"]):
             self._report(f"lets {body['actor']} approve charge {key}, which they asked for")
         if facts["table"] != self.stated.get(key):
             self._report(f"approves another table of charge {key} than the journal names")

@@ -18,6 +18,7 @@ from include.accounting.accountant import Cost
 from include.accounting.amounts import format_amount, format_delta
 from include.budget.costing import require_claim
 from include.budget.errors import (
+    THAW,
     DeltaMismatch,
     IdempotencyConflict,
     InvalidRequest,
@@ -172,10 +173,7 @@ def _check(request: Request, pools: Sequence[PoolRow]) -> None:
         )
     for pool in pools:
         if pool.status == "frozen":
-            raise PoolFrozen(
-                f"budget pool {pool.pool_id} is frozen: reconcile the ledger with its exported "
-                "checkpoints and published manifests first."
-            )
+            raise PoolFrozen(f"budget pool {pool.pool_id} is frozen, nothing was charged; {THAW}.")
     delta = of_data[0].delta_exponent
     if request.delta_exponent not in (None, delta):
         raise DeltaMismatch(

@@ -14,7 +14,7 @@ from typing import Any
 from include.budget import states
 from include.budget.errors import DigestMismatch, InvalidRequest, NotApproved, WrongState
 from include.budget.journal import Draft
-from include.budget.models import Charge, require_text
+from include.budget.models import Charge, require_text, same_person
 from include.budget.store.transaction import Transaction
 
 APPROVE = "approve"
@@ -139,7 +139,7 @@ def state_approval(
     """
     facts = {"decision": APPROVE, "table": _sha256(table), "report": _sha256(report)}
     charge = tx.charge(charge_id)
-    if require_text(by, name="approver") == charge.actor:
+    if same_person(require_text(by, name="approver"), charge.actor):
         raise NotApproved(
             f"charge {charge_id}: {by} asked for this release and cannot approve it; let another "
             "person answer after clearing this task."

@@ -34,7 +34,7 @@ def run(args: argparse.Namespace, settings: Settings, ledger: Ledger) -> Answer:
         "limit": lambda: _limit(args, ledger),
         "amend": lambda: _amend(args, settings, ledger),
         "generation": lambda: _generation(args, ledger),
-        "partitions": lambda: _partitions(args, ledger),
+        "partitions": lambda: _partitions(args, settings, ledger),
         "freeze": lambda: _freeze(args, ledger),
         "reconcile": lambda: _reconcile(args, settings, ledger),
     }
@@ -113,7 +113,8 @@ def _generation(args: argparse.Namespace, ledger: Ledger) -> str:
     return f"{args.subject} has a new generation of epsilon {args.epsilon}; the old one is retired"
 
 
-def _partitions(args: argparse.Namespace, ledger: Ledger) -> str:
+def _partitions(args: argparse.Namespace, settings: Settings, ledger: Ledger) -> str:
+    _require_column(args, settings)
     ledger.register_partitions(
         args.population,
         args.dataset,
@@ -126,9 +127,26 @@ def _partitions(args: argparse.Namespace, ledger: Ledger) -> str:
     return f"{len(args.values)} partitions of {args.dataset} by {args.column} compose in parallel"
 
 
+def _require_column(args: argparse.Namespace, settings: Settings) -> None:
+    """Refuse a column that the dataset's file lacks; a claim on it would stand for ever."""
+    from include.config.checks import partition_fault
+    from include.config.errors import ConfigError
+    from include.config.loader import load_dataset
+
+    try:
+        dataset = load_dataset(args.dataset, settings.config_dir)
+    except ConfigError as fault:
+        if fault.file != "datasets":
+            raise
+        return  # registered, but declared in no file of this machine
+    unknown = partition_fault(args.column, dataset)
+    if unknown:
+        raise CuSynError(f"partitions of {args.dataset}: --column: {unknown}")
+
+
 def _freeze(args: argparse.Namespace, ledger: Ledger) -> str:
     ledger.freeze(args.reason, actor=_actor())
-    return "every budget pool is frozen"
+    return "every budget pool is frozen; `admin reconcile` opens them again"
 
 
 def _reconcile(args: argparse.Namespace, settings: Settings, ledger: Ledger) -> str:

@@ -10,7 +10,7 @@ from include.budget.reader import LedgerReader, Pool
 from include.cli.answer import Answer, table
 from include.config.loader import file_label
 from include.settings import Settings
-from include.stages.beforehand import require_delta, require_predecessor
+from include.stages.beforehand import require_budgets, require_delta, require_predecessor
 from include.stages.planning import DryRun, dry_run, run_of_file
 from include.synthesis.plan import Prediction
 
@@ -28,6 +28,7 @@ def plan_file(path: Path, settings: Settings, reader: LedgerReader) -> Answer:
     if pools:
         require_predecessor(run.release, reader, file_label(path))
         require_delta(run, reader)
+        require_budgets(run, reader, only_planned=True)
     found = dry_run(run, pools)
     return Answer(found.to_dict(), _text(found))
 

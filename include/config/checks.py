@@ -70,6 +70,20 @@ def sensitive_columns(release: ReleaseConfig, dataset: DatasetConfig) -> tuple[s
     return (str(chosen), *(name for name in tagged if name != chosen))
 
 
+def partition_fault(column: str, dataset: DatasetConfig) -> str:
+    """Say what is wrong with a column that is to select a partition; empty where it may.
+
+    Privacy: ledger only.
+    """
+    places = [*dataset.partition_columns, *dataset.columns]
+    if column in places:
+        return ""
+    return (
+        f"unknown column {quoted(column)}; {did_you_mean(column, places)} (or list it under the "
+        "dataset's partition_columns)"
+    )
+
+
 def _sensitive(release: ReleaseConfig, dataset: DatasetConfig) -> Iterator[str]:
     if release.mechanism != "csa_privbayes":
         return
@@ -152,13 +166,9 @@ def _columns(release: ReleaseConfig, dataset: DatasetConfig) -> Iterator[str]:
                 yield f"{key}: {_unknown(name, known, modelled, 'query')}"
     if release.partition is not None:
         column = release.partition.column
-        places = [*dataset.partition_columns, *dataset.columns]
-        if column not in places:
-            yield (
-                f"partition.column: unknown column {quoted(column)}; "
-                f"{did_you_mean(column, places)} (or list it under the dataset's "
-                "partition_columns)"
-            )
+        unknown = partition_fault(column, dataset)
+        if unknown:
+            yield f"partition.column: {unknown}"
         elif column in modelled:
             yield (
                 f"partition.column: {quoted(column)} is also modelled, where it would be constant; "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import itertools
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
@@ -24,6 +25,7 @@ from include.config.scalars import WholeOrNone
 from include.config.units import PopulationBinding, PrivacyUnit
 
 FORMATS = ("csv", "parquet")
+_NO_CHARACTER_SETS = ("idna", "punycode", "unicode-escape", "raw-unicode-escape")
 
 
 class SourceConfig(ConfigModel):
@@ -52,6 +54,11 @@ class SourceConfig(ConfigModel):
             fault("query and table are both given; keep one")
         if (self.query or self.table) and self.conn_id is None:
             fault("a query or table needs conn_id, the connection that holds the database")
+        if not _is_character_set(self.encoding):
+            fault(
+                f"encoding: {quoted(self.encoding)} is no encoding of text; use utf-8, latin-1, "
+                "cp1252 or another character set that Python knows"
+            )
         for key in ("delimiter", "quote"):
             if len(getattr(self, key)) != 1 or not getattr(self, key).isascii():
                 fault(f'{key} must be one ASCII character; a tab is written "\\t"')
@@ -71,6 +78,15 @@ class SourceConfig(ConfigModel):
         endings = [s.lstrip(".").lower() for s in PurePosixPath(self.path).suffixes]
         known = {"csv": "csv", "tsv": "csv", "txt": "csv", "parquet": "parquet", "pq": "parquet"}
         return next((known[e] for e in reversed(endings) if e in known), None)
+
+
+def _is_character_set(name: str) -> bool:
+    """Tell a character set from Python's other codecs, such as base64 or escapes."""
+    try:
+        "a".encode(name)
+        return codecs.lookup(name).name not in _NO_CHARACTER_SETS
+    except (LookupError, ValueError):
+        return False
 
 
 def _columns(value: Any) -> Any:

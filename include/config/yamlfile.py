@@ -107,6 +107,8 @@ def parse_yaml(text: str, label: str) -> dict[str, Any]:
 
 def _read(path: Path, label: str) -> str:
     try:
+        if path.exists() and not path.is_file():  # opening a named pipe would wait for ever
+            raise OSError
         raw = path.read_bytes()
     except FileNotFoundError:
         raise ConfigError(label, "", f"the file does not exist; create {path.name}") from None

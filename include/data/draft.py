@@ -38,7 +38,7 @@ privacy_unit:
   what: person
 {unit}
 source: {source}
-# expected_rows:      # a public figure, if there is one; used to predict errors only
+# expected_rows:      # rows of one release, if a public figure tells them; predicts errors only
 # licence, citation, publisher, contact: they go into the released package
 
 columns:

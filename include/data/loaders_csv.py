@@ -6,6 +6,7 @@ import codecs
 import csv
 import gzip
 import io
+import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import IO, cast
@@ -14,7 +15,6 @@ import pyarrow as pa
 import pyarrow.csv as pv
 
 from include.config.datasets import SourceConfig
-from include.config.errors import quoted
 from include.data.errors import RowFaultError, SourceError
 from include.data.places import Place
 from include.data.quoting import Quoting
@@ -30,7 +30,7 @@ def csv_names(place: Place, source: SourceConfig) -> list[str]:
         source: encoding, delimiter and quote character.
 
     Raises:
-        SourceError: the file is empty or not CSV, or the encoding is unknown.
+        SourceError: the file is empty or not CSV, or does not unpack.
 
     Privacy: post-processing (names only).
     """
@@ -65,7 +65,7 @@ def read_csv(
         Tables of text columns; the first one is empty and carries the columns.
 
     Raises:
-        SourceError: the file has no header, an unknown encoding, or quotes that do not pair up.
+        SourceError: the file has no header, quotes that do not pair up, or does not unpack.
         RowFaultError: `strict`, and a line has another number of fields than the header.
 
     Privacy: reads raw data.
@@ -163,18 +163,34 @@ def _only_header(place: Place, source: SourceConfig) -> bool:
 
 def _text(place: Place, source: SourceConfig, quoting: Quoting | None = None) -> io.BufferedReader:
     """Open a file as a stream of UTF-8 bytes, whatever its encoding is; let `quoting` see them."""
-    try:
-        codec = codecs.lookup(source.encoding)
-    except LookupError:
-        raise SourceError(
-            f"the encoding {quoted(source.encoding)} is unknown; use utf-8, latin-1, cp1252 or "
-            "another name Python knows"
-        ) from None
+    codec = codecs.lookup(source.encoding)
     name = "utf-8-sig" if codec.name == "utf-8" else codec.name
     file = place.open()
-    if place.relative.endswith(".gz"):
-        file = cast("IO[bytes]", gzip.GzipFile(fileobj=file))
+    if place.relative.lower().endswith(".gz"):
+        file = cast("IO[bytes]", _Unpacked(file, source))
     return io.BufferedReader(_Recoded(file, name, quoting), buffer_size=1 << 20)
+
+
+class _Unpacked:
+    """What a gzip file holds; damage is told with its cure."""
+
+    def __init__(self, file: IO[bytes], source: SourceConfig) -> None:
+        self._file, self._source = file, source
+        self._unpacked = gzip.GzipFile(fileobj=file)
+
+    def read(self, size: int) -> bytes:
+        try:
+            return self._unpacked.read(size)
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            raise SourceError(
+                f"{self._source.path} is damaged or cut short, or a file in it is: it ends in .gz "
+                "and does not unpack; copy it again from where it came (gzip -t checks a file), or "
+                "take the ending away where it is not packed"
+            ) from None
+
+    def close(self) -> None:
+        self._unpacked.close()
+        self._file.close()
 
 
 class _Recoded(io.RawIOBase):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -18,6 +19,15 @@ _ENDINGS = {
 }
 _HIVE = re.compile(r"(?P<name>[^=/]+)=(?P<value>[^/]*)")
 _BLOCK = 8 << 20
+_FILE, _FOLDER = "a regular file", "a folder"
+_KINDS = {
+    stat.S_IFREG: _FILE,
+    stat.S_IFDIR: _FOLDER,
+    stat.S_IFIFO: "a named pipe (FIFO)",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
 
 
 class Place(Protocol):
@@ -60,8 +70,20 @@ class LocalFile:
     relative: str
 
     def open(self) -> IO[bytes]:
-        """Open it for reading."""
-        return self.path.open("rb")
+        """Open it for reading.
+
+        Raises:
+            SourceError: the operating system refused; its own message would tell the file's name,
+                which may be a value.
+        """
+        try:
+            return self.path.open("rb")
+        except OSError as raw:
+            error = SourceError(
+                f"a file of the source cannot be opened ({raw.strerror}); let the worker's user "
+                "read it, and run load again"
+            )
+        raise error
 
 
 def local_places(path: Path, shown: str, file_format: str) -> list[LocalFile]:
@@ -73,21 +95,30 @@ def local_places(path: Path, shown: str, file_format: str) -> list[LocalFile]:
         file_format: csv or parquet; picks files in a folder by ending.
 
     Raises:
-        SourceError: there is nothing there.
+        SourceError: there is nothing there, or something that is no regular file; it is not opened.
 
     Privacy: post-processing (names only).
     """
-    if path.is_file():
+    kind = _kind(path)
+    if kind == _FILE:
         return [LocalFile(path, path.name)]
-    if not path.is_dir():
-        beside = path.parent.iterdir() if path.parent.is_dir() else ()
-        near = [p.name for p in beside if "=" not in p.name]  # the name of a partition is a value
-        hint = f" ({did_you_mean(path.name, near)})" if near else ""
+    if kind is None:
+        raise _absent(path, shown)
+    if kind != _FOLDER:
         raise SourceError(
-            f"the source {shown} does not exist; put the file there or correct source.path in the "
-            f"dataset file{hint}"
+            f"the source {shown} is {kind}, and a regular file or a folder of them is wanted; "
+            "write the rows to a file and name it in source.path"
         )
-    files = [p for p in path.rglob("*") if p.is_file() and is_wanted(p.name, file_format)]
+    files = []
+    for p in path.rglob("*"):
+        if (kind := _kind(p)) == _FOLDER or not is_wanted(p.name, file_format):
+            continue
+        if kind != _FILE:
+            raise SourceError(
+                f"the folder {shown} holds {kind or 'a link that leads nowhere'} where a "
+                f"{file_format} file is wanted; put a regular file in its place, or take it away"
+            )
+        files.append(p)
     if not files:
         raise SourceError(
             f"the folder {shown} holds no {file_format} file; put the files there or correct "
@@ -95,6 +126,31 @@ def local_places(path: Path, shown: str, file_format: str) -> list[LocalFile]:
         )
     places = [LocalFile(p, p.relative_to(path).as_posix()) for p in files]
     return sorted(places, key=lambda place: place.relative)
+
+
+def _kind(path: Path) -> str | None:
+    """Say what lies at a place without opening it; None where nothing does."""
+    try:
+        return _KINDS.get(stat.S_IFMT(path.stat().st_mode), "no regular file")
+    except PermissionError:
+        return "a place this user may not look into"
+    except (OSError, ValueError):
+        return None
+
+
+def _absent(path: Path, shown: str) -> SourceError:
+    if path.is_symlink():
+        return SourceError(
+            f"the source {shown} is a link that leads nowhere; put the file it names there or "
+            "correct source.path in the dataset file"
+        )
+    beside = path.parent.iterdir() if path.parent.is_dir() else ()
+    near = [p.name for p in beside if "=" not in p.name]  # the name of a partition is a value
+    hint = f" ({did_you_mean(path.name, near)})" if near else ""
+    return SourceError(
+        f"the source {shown} does not exist; put the file there or correct source.path in the "
+        f"dataset file{hint}"
+    )
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from typing import Any
 from include.data.errors import SnapshotError, without_values
 from include.data.partition import Partition
 from include.data.snapshot_file import Chunk, settle, store_rows
+from include.folders import make_folder
 
 _ID = re.compile(r"snap-[0-9a-f]{32}")
 _DATA, _META = "data.parquet", "meta.json"
@@ -89,7 +90,7 @@ class SnapshotStore:
         Privacy: reads raw data.
         """
         part = Partition(*partition) if isinstance(partition, tuple) else partition
-        self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(self._root, mode=0o700)
         self._sweep()
         draft = self._root / f"draft-{secrets.token_hex(8)}"
         draft.mkdir(mode=0o700)
@@ -121,7 +122,7 @@ class SnapshotStore:
         if check and not hmac.compare_digest(self._file_mac(path), meta["file_mac"]):
             raise SnapshotError(
                 f"the file of {snapshot_id} is not as it was written; restore the protected store "
-                "from its backup"
+                "and its key from their backup"
             )
         return SnapshotRef(snapshot_id, path, meta["mac"], meta["commitment"])
 
@@ -203,7 +204,7 @@ class SnapshotStore:
         snapshot_id = f"snap-{secrets.token_hex(16)}"
         draft.rename(self._root / snapshot_id)
         known = self._root / "known"
-        known.mkdir(exist_ok=True, mode=0o700)
+        make_folder(known, mode=0o700)
         note = known / f".{snapshot_id}"
         note.write_text(snapshot_id)
         try:

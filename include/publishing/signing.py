@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from include.folders import make_folder
 from include.publishing.errors import PublishError
 
 if TYPE_CHECKING:
@@ -57,23 +58,28 @@ class Signer:
         return f"Signer(key_id={self.key_id!r})"
 
 
-def load_signer(keys_dir: Path) -> Signer:
-    """Open the signing key; make one on first use.
+def load_signer(keys_dir: Path, *, used: bool = False) -> Signer:
+    """Open the signing key; make one on first use, and never in the place of a lost one.
 
     Args:
         keys_dir: folder of the keys; made with mode 0700 where it is missing.
+        used: whether something is known to be signed already; the key's public half tells as well.
 
     Returns:
         The signer. Its public key is also kept as public/<key id>.pem.
 
     Raises:
-        KeyFileError: the file is no Ed25519 key, or others than its owner may read it.
+        KeyFileError: the file is no Ed25519 key, others than its owner may read it, or it is
+            missing after it was used.
 
     Privacy: ledger only.
     """
     path = keys_dir / PRIVATE_NAME
     try:
+        # First this: of two first users the other one may make the key meanwhile.
+        known = used or any((keys_dir / PUBLIC_FOLDER).glob("*.pem"))
         if not path.exists():
+            _require_first_use(path, known)
             _create(path)
         if stat.S_IMODE(path.stat().st_mode) & 0o077:
             raise KeyFileError(f"{path}: others may read the signing key; run chmod 600 on it.")
@@ -116,7 +122,7 @@ def verify(public_pem: bytes, signature: bytes, message: bytes) -> bool:
 
 
 def rotate(keys_dir: Path) -> Signer:
-    """Retire the signing key and make a new one; old public keys stay beside it.
+    """Retire the signing key, where there is one, and make a new one; old public keys stay.
 
     Args:
         keys_dir: folder of the keys.
@@ -124,11 +130,25 @@ def rotate(keys_dir: Path) -> Signer:
     Returns:
         The new signer.
 
+    Raises:
+        KeyFileError: the old key cannot be used, or the new one cannot be made.
+
     Privacy: ledger only.
     """
-    old = load_signer(keys_dir)
-    (keys_dir / PRIVATE_NAME).rename(keys_dir / f"retired-{old.key_id}.pem")
+    path = keys_dir / PRIVATE_NAME
+    if path.exists():
+        path.rename(keys_dir / f"retired-{load_signer(keys_dir).key_id}.pem")
+    _create(path)
     return load_signer(keys_dir)
+
+
+def _require_first_use(path: Path, known: bool) -> None:
+    if known:
+        raise KeyFileError(
+            f"{path}: the signing key is missing, and packages or checkpoints were signed with it; "
+            "restore it from its backup, or where there is none make another with rotate() "
+            "(docs/operations.md, Keys)."
+        )
 
 
 def _create(path: Path) -> None:
@@ -140,7 +160,7 @@ def _create(path: Path) -> None:
         PrivateFormat,
     )
 
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(path.parent, mode=0o700)
     pem = Ed25519PrivateKey.generate().private_bytes(
         Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
     )
@@ -200,5 +220,5 @@ def _public(pem: bytes) -> Ed25519PublicKey:
 
 def _keep_public(path: Path, pem: bytes) -> None:
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         path.write_bytes(pem)

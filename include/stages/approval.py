@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from include.budget.errors import NotApproved
+from include.budget.models import same_person
 from include.stages.asked import require_as_asked
 from include.stages.desk import Desk
 from include.stages.run import ReleaseRun, Workplace, paid_charge
@@ -44,7 +45,7 @@ def approve(run: ReleaseRun, place: Workplace, by: str) -> str:
             f"charge {charge.charge_id}: Airflow does not name who answered, so nobody has "
             "approved it; clear this task and answer it logged in"
         )
-    if by in (charge.actor, run.actor):
+    if any(same_person(by, asked) for asked in (charge.actor, run.actor)):
         raise NotApproved(
             f"charge {charge.charge_id}: {by} asked for this release and cannot approve it; let "
             "another person answer after clearing this task"
@@ -98,7 +99,7 @@ def is_approved(place: Workplace, charge: Charge) -> bool:
     named = (table["digest"], report["digest"])
     return any(
         entry.kind == "approve"
-        and entry.actor != charge.actor
+        and not same_person(entry.actor, charge.actor)
         and (entry.facts["table"], entry.facts["report"]) == named
         for entry in place.reader.entries(charge.charge_id)
     )

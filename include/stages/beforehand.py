@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from include.accounting import format_delta
+from include.accounting import format_amount, format_delta
 from include.config.errors import ConfigError, quoted
 
 if TYPE_CHECKING:
-    from include.budget.reader import LedgerReader
+    from collections.abc import Mapping, Sequence
+
+    from include.budget.reader import LedgerReader, Pool
     from include.config.requests import ReleaseConfig
     from include.settings import Settings
     from include.stages.run import ReleaseRun
@@ -67,6 +69,82 @@ def require_delta(run: ReleaseRun, reader: LedgerReader) -> None:
                 f"{declared} differs from {registered[name]}, which the ledger has registered; "
                 "restore it, since delta is fixed for a population's life",
             )
+
+
+def require_budgets(run: ReleaseRun, reader: LedgerReader, *, only_planned: bool = False) -> None:
+    """Refuse figures in budgets.yaml that are not the registered ones: the ledger's would count.
+
+    Only what this release draws on is looked at: its populations and its requester's pool.
+
+    Args:
+        run: the release, with the budgets as declared now.
+        reader: the ledger.
+        only_planned: whether a pool may still be missing in the ledger.
+
+    Raises:
+        ConfigError: naming the key, both figures and the fix.
+
+    Privacy: ledger only.
+    """
+    pools = [pool for pool in reader.pools() if pool.status != "retired"]
+    for name in run.dataset.populations:
+        declared = run.budgets.populations[name]
+        of_people = [pool for pool in pools if (pool.kind, pool.owner) == ("dataset", name)]
+        known = [pool for pool in of_people if pool.accounting == declared.accounting]
+        _require_figures(
+            f"populations.{name}",
+            f"population:{name}",
+            {
+                "accounting": declared.accounting,
+                "epsilon": _shown(declared.epsilon_pico),
+                "per_operation_limit": _shown(declared.per_operation_limit_pico),
+            },
+            known or of_people,
+            only_planned,
+        )
+    user, dataset = run.release.requester, run.dataset.dataset
+    theirs = run.budgets.users[user].datasets[dataset]
+    _require_figures(
+        f"users.{user}.datasets.{dataset}",
+        f"user:{user}@{dataset}",
+        {"epsilon": _shown(theirs.epsilon_pico), "per_request": _shown(theirs.per_request_pico)},
+        [p for p in pools if (p.kind, p.owner, p.dataset) == ("user", user, dataset)],
+        only_planned,
+    )
+
+
+def _require_figures(
+    place: str,
+    subject: str,
+    declared: Mapping[str, str],
+    pools: Sequence[Pool],
+    only_planned: bool,
+) -> None:
+    from include.budget.pools import budget_fix
+
+    if not pools and only_planned:
+        return
+    if not pools:
+        raise ConfigError(
+            "budgets.yaml",
+            place,
+            "is not registered in the ledger; run `python -m include.cli register`",
+        )
+    limit = pools[0].limit_epsilon or _shown(None)
+    registered = {"accounting": pools[0].accounting, "epsilon": pools[0].epsilon}
+    for key, mine in declared.items():
+        theirs = registered.get(key, limit)
+        if mine != theirs:
+            raise ConfigError(
+                "budgets.yaml",
+                f"{place}.{key}",
+                f"{mine} differs from {theirs}, which the ledger has registered; "
+                f"{budget_fix(subject, key)}",
+            )
+
+
+def _shown(amount_pico: int | None) -> str:
+    return "no limit" if amount_pico is None else format_amount(amount_pico)
 
 
 def require_predecessor(release: ReleaseConfig, reader: LedgerReader, label: str = "") -> None:

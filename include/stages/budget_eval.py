@@ -5,9 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from include.errors import CuSynError
-from include.stages.beforehand import require_delta, require_destination, require_predecessor
+from include.stages.beforehand import (
+    require_budgets,
+    require_delta,
+    require_destination,
+    require_predecessor,
+)
 from include.stages.declared import require_registered
-from include.stages.run import ReleaseRun, Workplace, authorise_once
+from include.stages.run import ReleaseRun, Workplace, authorise_once, earlier_charge
 from include.stages.task import budget_request, delta_exponent_of, synthesis_task
 
 if TYPE_CHECKING:
@@ -36,7 +41,7 @@ def budget_eval(run: ReleaseRun, place: Workplace, snapshot_id: str | None) -> C
         PeriodMissing: the run names no period.
         NotAsRegistered: the dataset's file differs from its registration.
         ConfigError: it would be published where readers must not look, replaces what is not its
-            own earlier release, or its delta is not the registered one.
+            own earlier release, or a figure of budgets.yaml is not the registered one.
         ReservationVoid: the run's reservation has expired.
         CuSynError: the ledger refused to consider the request; nothing was charged.
 
@@ -56,6 +61,9 @@ def budget_eval(run: ReleaseRun, place: Workplace, snapshot_id: str | None) -> C
     require_destination(run.release, place.settings)
     require_predecessor(run.release, place.reader)
     require_delta(run, place.reader)
+    earlier = earlier_charge(run, place)
+    if earlier is None or earlier.state in ("denied", "void"):  # what was decided stands
+        require_budgets(run, place.reader)
     prices = cost_of(synthesis_task(run), run.release.mechanism, delta_exponent_of(run))
     charge = place.ledger.reserve(budget_request(run, snapshot_id), prices)
     if charge.state == "void":

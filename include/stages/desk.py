@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from include.folders import make_folder
 from include.synthesis.plan import canonical_json
 
 
@@ -42,7 +43,7 @@ class Desk:
 
     def write(self, path: Path, data: bytes) -> str:
         """Write a file durably, replacing it at once; returns its SHA-256."""
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
         with os.fdopen(handle, "wb") as file:
             file.write(data)

@@ -6,6 +6,7 @@ import datetime as dt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from include.folders import make_folder
 from include.settings import Settings
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     from include.budget.ledger import Ledger
     from include.budget.verify import Anchor, VerifyReport
+    from include.publishing.signing import Signer
     from include.stages.run import Workplace
 
 
@@ -49,12 +51,38 @@ def witness(place: Workplace) -> str:
     Privacy: ledger only.
     """
     from include.budget.checkpoint import checkpoint, export_checkpoint
-    from include.publishing.signing import load_signer
 
-    signer = load_signer(place.settings.keys_dir)
+    signer = signer_of(place.settings)
     # The ledger's own guard has read the folder before; a new one would read every file again.
     made = checkpoint(place.ledger.engine, signer, guard=place.ledger.guard)
     return export_checkpoint(made, place.settings.checkpoints_dir).name
+
+
+def signer_of(settings: Settings) -> Signer:
+    """Open the key that signs here; make it only where nothing was ever signed.
+
+    Raises:
+        KeyFileError: it cannot be used, or it is missing where checkpoints show that there was one.
+
+    Privacy: ledger only.
+    """
+    from include.budget.anchors import CHECKPOINT_PATTERN
+    from include.publishing.signing import load_signer
+
+    signed = any(settings.checkpoints_dir.glob(CHECKPOINT_PATTERN))
+    return load_signer(settings.keys_dir, used=signed)
+
+
+def require_witness(settings: Settings) -> None:
+    """Refuse to spend where the spending could not be signed and kept outside the database.
+
+    Raises:
+        CuSynError: the key cannot be used, or the folder of checkpoints is none.
+
+    Privacy: ledger only.
+    """
+    signer_of(settings)
+    make_folder(settings.checkpoints_dir)
 
 
 def exported_anchors(settings: Settings) -> tuple[list[Anchor], list[str]]:
@@ -135,7 +163,7 @@ def _keep_verification(settings: Settings, report: VerifyReport) -> None:
         "problems": [str(problem) for problem in report.problems],
     }
     path = _verification(settings)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     draft = path.with_suffix(".part")
     draft.write_text(json.dumps(kept), encoding="utf-8")
     draft.replace(path)

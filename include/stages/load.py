@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from include.stages.beforehand import require_destination
 from include.stages.run import ReleaseRun, Workplace, authorise_once, earlier_charge
-from include.stages.store import snapshot_store
+from include.stages.store import require_held, snapshot_store
 from include.stages.task import partition_of
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def load(
     Raises:
         NotAllowed: the actor may not ask for this requester.
         ConfigError: it would be published where readers must not look.
+        SnapshotLost: the ledger knows this content by a snapshot that the store lost.
         CuSynError: the source is missing or unreadable.
 
     Privacy: reads raw data inside the protected store; only the id leaves it.
@@ -58,10 +59,9 @@ def load(
         s3=s3,
         sql=sql,
     )
-    snapshot = snapshot_store(place.settings).write(
-        reading.chunks, part, scope=run.dataset.dataset, facts=reading.facts
-    )
-    return place.ledger.register_snapshot(
+    store = snapshot_store(place.settings)
+    snapshot = store.write(reading.chunks, part, scope=run.dataset.dataset, facts=reading.facts)
+    known = place.ledger.register_snapshot(
         snapshot.snapshot_id,
         dataset=run.dataset.dataset,
         commitment=snapshot.commitment,
@@ -70,3 +70,5 @@ def load(
         actor=run.actor,
         partition=partition_of(run),
     )
+    require_held(place.settings, known)
+    return known

@@ -11,7 +11,7 @@ from include.stages.approval import require_approval
 from include.stages.asked import require_as_asked
 from include.stages.beforehand import require_destination
 from include.stages.desk import Desk
-from include.stages.ledger import witness
+from include.stages.ledger import signer_of, witness
 from include.stages.run import ReleaseRun, Workplace, paid_charge
 from include.stages.stated import require_report, require_stated, stated_report
 from include.stages.words import withdrawn_words
@@ -59,7 +59,7 @@ def publish(
 
     charge = paid_charge(run, place)
     if charge.state == "published":
-        return _published(charge, _before(charge, place))
+        return _published(charge, *_before(charge, place))
     desk = Desk(place.desk(charge.charge_id))
     judged = stated_report(place, charge.charge_id) is not None
     if charge.state not in ("sealed", "publishing") or not judged:
@@ -94,7 +94,6 @@ def _package(
     import pandas as pd
 
     from include.publishing.package import PackageInput, build_package
-    from include.publishing.signing import load_signer
     from include.quality.report import parse_report
 
     table = require_stated(place, charge, desk)[desk.table.name]
@@ -109,24 +108,24 @@ def _package(
             report=report,
             table=pd.read_parquet(io.BytesIO(table)),
             lineage=facts.lineage_facts(run, charge),
-            signer=load_signer(place.settings.keys_dir),
+            signer=signer_of(place.settings),
             stated=files,
         ),
     )
 
 
-def _before(charge: Charge, place: Workplace) -> str:
+def _before(charge: Charge, place: Workplace) -> tuple[str, str]:
     """Say how a release stands that was published before."""
     withdrawn = withdrawn_words(charge, place.reader)
     if not withdrawn:
-        return "was published before; nothing is charged"
-    return (
-        f"was published before and {withdrawn}; nothing is charged, and nothing is published again "
-        "under this period: ask under a new one. It lies"
+        return "was published before and lies", "; nothing more is charged"
+    return f"was published before and {withdrawn}; it lies", (
+        "; nothing more is charged, and nothing is published again under this period: ask under a "
+        "new one"
     )
 
 
-def _published(charge: Charge, how: str) -> PublishedRelease:
+def _published(charge: Charge, how: str, more: str = "") -> PublishedRelease:
     assert charge.release_id is not None and charge.uri is not None
-    words = f"release {charge.release_id} {how} at {charge.uri} (charge {charge.charge_id})."
+    words = f"release {charge.release_id} {how} at {charge.uri} (charge {charge.charge_id}){more}."
     return PublishedRelease(charge.charge_id, charge.release_id, charge.uri, words)

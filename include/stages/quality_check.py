@@ -11,8 +11,8 @@ from include.stages import facts
 from include.stages.asked import require_as_asked
 from include.stages.desk import Desk
 from include.stages.run import ReleaseRun, Workplace, paid_charge
+from include.stages.sealed import sealed_transcript
 from include.stages.stated import report_as_stated, require_stated
-from include.stages.synthesize import sealed_transcript
 from include.stages.task import schema_of
 
 if TYPE_CHECKING:

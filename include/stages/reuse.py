@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from include.errors import CuSynError
 from include.stages.desk import Desk
 from include.stages.run import ReleaseRun, Workplace
+from include.stages.sealed import sealed_transcript
 
 if TYPE_CHECKING:
     from include.budget.models import Charge
@@ -33,8 +34,6 @@ def earlier_transcripts(
 
     Privacy: post-processing.
     """
-    from include.stages.synthesize import sealed_transcript
-
     if run.dataset.reuse == "off" or plan.mechanism not in REUSABLE:
         return []
     entries = place.reader.entries(charge.charge_id)
@@ -65,8 +64,6 @@ def named_transcripts(
 
     Privacy: post-processing.
     """
-    from include.stages.synthesize import sealed_transcript
-
     if not digests:
         return []
     known = {

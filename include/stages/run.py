@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from include.errors import CuSynError
+from include.folders import make_folder
 
 if TYPE_CHECKING:
     from include.budget.ledger import Ledger
@@ -83,9 +84,7 @@ class Workplace:
 
     def desk(self, charge_id: str) -> Path:
         """Return the folder of one charge's transcript, table and report, made if need be."""
-        folder = self.settings.work_dir / charge_id
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder
+        return make_folder(self.settings.work_dir / charge_id)
 
 
 def earlier_charge(run: ReleaseRun, place: Workplace) -> Charge | None:

@@ -16,10 +16,12 @@ from include.errors import CuSynError
 from include.stages.asked import DeclarationChanged, require_as_asked
 from include.stages.declared import require_registered
 from include.stages.desk import Desk
-from include.stages.ledger import witness
+from include.stages.ledger import require_witness, witness
+from include.stages.reuse import earlier_transcripts
 from include.stages.run import ReleaseRun, Workplace, paid_charge
+from include.stages.sealed import sealed_transcript
 from include.stages.stated import Held, require_known
-from include.stages.store import protect
+from include.stages.store import protect, require_snapshot
 from include.stages.table import make_table_once
 from include.stages.task import budget_request, delta_exponent_of, schema_of, synthesis_task
 
@@ -119,31 +121,6 @@ def synthesize(run: ReleaseRun, place: Workplace) -> Synthesized:
     return Synthesized(charge.charge_id, transcript.digest, words)
 
 
-def sealed_transcript(charge: Charge, desk: Desk) -> Transcript:
-    """Read a sealed transcript back and check that it is the one the ledger knows.
-
-    Raises:
-        CuSynError: it is missing or is another one.
-
-    Privacy: post-processing.
-    """
-    from include.synthesis.transcript import Transcript
-
-    sealed = desk.transcript(charge.transcript_digest or "")
-    if not sealed.exists():
-        raise CuSynError(
-            f"charge {charge.charge_id}: its sealed transcript is missing from the work folder; "
-            "restore that folder from its backup, since it is never measured again"
-        )
-    transcript = Transcript.from_bytes(sealed.read_bytes())
-    if transcript.digest != charge.transcript_digest:
-        raise CuSynError(
-            f"charge {charge.charge_id}: the transcript in the work folder is not the sealed one; "
-            "restore that folder from its backup"
-        )
-    return transcript
-
-
 def _plan(run: ReleaseRun, charge: Charge) -> Plan:
     """Return the plan the charge was opened for, or make it for the granted epsilon."""
     from include.synthesis import synthesizer
@@ -169,12 +146,13 @@ def _require_unchanged(run: ReleaseRun, charge: Charge) -> None:
 def _measure(
     run: ReleaseRun, place: Workplace, charge: Charge, plan: Plan, desk: Desk
 ) -> Transcript:
-    from include.stages.reuse import earlier_transcripts
     from include.synthesis import synthesizer
 
     if charge.snapshot_id is None:
         raise CuSynError(f"charge {charge.charge_id}: it names no snapshot to measure")
     require_registered(run, place)
+    require_witness(place.settings)
+    require_snapshot(place.settings, charge)
     opened, resume_from = _open_or_resume(run, place, charge, plan, desk)
     table = protect(place.settings, charge.snapshot_id, schema_of(run), run.dataset)
     transcript = synthesizer(plan.mechanism).measure(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from include.stages.ledger import witness
+from include.stages.reuse import named_transcripts
 from include.stages.stated import require_stated, stated_table
 from include.stages.task import schema_of
 
@@ -62,7 +63,6 @@ def _make_table(
 
     from include.data.constraints import draw_possible
     from include.data.encode import decode
-    from include.stages.reuse import named_transcripts
     from include.synthesis import synthesizer
     from include.synthesis.errors import interest_errors
     from include.synthesis.plan import canonical_json

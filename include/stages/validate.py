@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from include.stages.run import ReleaseRun, Workplace, earlier_charge
-from include.stages.store import snapshot_store
+from include.stages.store import require_snapshot, snapshot_store
 from include.stages.task import schema_of
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def validate(run: ReleaseRun, place: Workplace, snapshot_id: str) -> list[CheckR
 
     Raises:
         FormatError, RowFaultError: naming column and rule.
+        SnapshotLost: a charge pays for this snapshot and it cannot be opened.
 
     Privacy: reads raw data inside the protected store; names of columns and rules leave it.
     """
@@ -38,4 +39,8 @@ def validate(run: ReleaseRun, place: Workplace, snapshot_id: str) -> list[CheckR
     measured = charge is not None and charge.transcript_digest is not None
     if measured and store.is_deleted(snapshot_id):
         return []
-    return validate_format(store.open(snapshot_id), schema_of(run), run.dataset)
+    if charge is not None and charge.snapshot_id == snapshot_id:
+        snapshot = require_snapshot(place.settings, charge)
+    else:
+        snapshot = store.open(snapshot_id)
+    return validate_format(snapshot, schema_of(run), run.dataset)

@@ -6,8 +6,9 @@ Importing this package is light: numpy and the samplers are loaded when a mechan
 from include.synthesis.errors import InterestError, interest_errors
 from include.synthesis.mechanisms.base import Synthesizer
 from include.synthesis.plan import Plan, PlanError, Prediction
+from include.synthesis.protected import ProtectedCounts, RoundLog
 from include.synthesis.registry import MECHANISM_NAMES, cost_of, synthesizer
-from include.synthesis.spending import ProtectedCounts, RoundLog, SpendingError
+from include.synthesis.spending import SpendingError
 from include.synthesis.task import Clique, SynthesisTask, TaskError
 from include.synthesis.transcript import (
     NoisyMarginal,

@@ -22,7 +22,8 @@ class Effort:
 
     Args:
         iterations: Most steps.
-        tolerance: Fall of half the chi-square in ten steps that counts as done.
+        tolerance: Fall of half the chi-square in ten steps that counts as done; of many measured
+            cells, `TOLERANCE_PER_CELL` each counts as done as well.
 
     Privacy: post-processing.
     """
@@ -31,16 +32,19 @@ class Effort:
     tolerance: float
 
 
-ROUND = Effort(iterations=200, tolerance=0.1)
+ROUND = Effort(iterations=200, tolerance=1.0)
 """Between rounds: under 50 steps hurt selection; a finer tolerance changed nothing measured."""
-FINAL = Effort(iterations=2000, tolerance=0.01)
+FINAL = Effort(iterations=2000, tolerance=1.0)
+"""What finer ones gain in fit is noise: a hundredth took twice as long, and errors were equal."""
+TOLERANCE_PER_CELL = 2e-4
+"""Of the half that noise alone gives a cell. On Salary, 50,000 cells: a third of the time."""
 DEPTHS = (15, 20, 30, 40, 60, 100, 200)
 """Descent steps after which a fit to swamped measurements may stop."""
 SWAMPED_TV = 0.2
 """Where noise moves less than this share of the rows in the mean measurement, fit to the end."""
 MOST_PROBED_MB = 2.0
 """For larger models probing takes long."""
-EARLIER_MB = 1.0
+EARLIER_MB = 0.5
 """On Adult, as good as a model filled to 80 MB, in a tenth of its time (docs/mechanisms.md)."""
 PROBES = 2
 PROBE = 0.2  # length of a probe in noise scales: small against the noise, large against rounding
@@ -198,13 +202,15 @@ class Fitter:
     def _estimate(
         self, measurements: list[Measurement], effort: Effort, start: Potentials | None
     ) -> GraphicalModel:
+        cells = sum(item.values.size for item in measurements)
+        tolerance = max(effort.tolerance, TOLERANCE_PER_CELL * cells) if effort.tolerance else 0.0
         return estimate(
             self._domain,
             measurements,
             total=self._rows(),
             warm_start=start,
             iterations=effort.iterations,
-            tolerance=effort.tolerance,
+            tolerance=tolerance,
             backend=self._backend,
         )
 

@@ -1,4 +1,8 @@
-"""The form of `manual_release`: bounds and choices that Airflow itself enforces."""
+"""The form of `manual_release`: choices that Airflow enforces, amounts that the first task checks.
+
+Airflow tells a text that misses a schema's pattern in seven lines of JSON Schema. `load` tells the
+same fault in one sentence, before anything is read or charged, so amounts have no pattern here.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from include.errors import CuSynError
 from include.settings import load_settings
 
 # What the accountant accepts (docs/guarantee.md): decimal text, exact, never a binary float.
-AMOUNT = r"^\d{1,6}(\.\d{1,12})?$"
+AMOUNT = "A decimal above 0 such as 1 or 0.25: up to 6 digits, then up to 12 after the point."
 
 
 def manual_params() -> dict[str, Param]:
@@ -49,14 +53,13 @@ def manual_params() -> dict[str, Param]:
         "epsilon": Param(
             "1",
             type="string",
-            pattern=AMOUNT,
-            description="The privacy budget asked for; smaller is more private.",
+            description=f"The privacy budget asked for; smaller is more private. {AMOUNT}",
         ),
         "accept_at_least": Param(
             "0.5",
             type="string",
-            pattern=AMOUNT,
-            description="If less can be granted, the answer is no and nothing is charged.",
+            description="If less can be granted, the answer is no and nothing is charged. Not "
+            f"above epsilon. {AMOUNT}",
         ),
         "interest": Param(
             [],

@@ -233,13 +233,26 @@ def test_a_period_that_could_not_be_a_folder_is_refused_by_the_form(
     assert told.startswith(f"period '{period}': use at most 64 letters") and not rig.charges()
 
 
-@pytest.mark.parametrize("field", ["epsilon", "accept_at_least", "interest"])
-def test_the_form_names_its_fields(rig: Rig, field: str, capfd: pytest.CaptureFixture[str]) -> None:
-    wrong = {"epsilon": "0", "accept_at_least": "2", "interest": [["animl"]]}
-    form = {"dataset": "pets", "requester": "vets", "period": "p1", field: wrong[field]}
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        ("epsilon", "0"),
+        ("epsilon", "-1"),
+        ("epsilon", "much"),
+        ("accept_at_least", "2"),
+        ("accept_at_least", "1e400"),
+        ("interest", [["animl"]]),
+    ],
+)
+def test_the_form_names_its_fields(
+    rig: Rig, field: str, wrong: object, capfd: pytest.CaptureFixture[str]
+) -> None:
+    form = {"dataset": "pets", "requester": "vets", "period": "p1", field: wrong}
     run = rig.release(None, dag_id="manual_release", conf=form)
-    assert run.state == "failed" and not rig.charges()
-    assert sentence(capfd).startswith(f"form: {field}: ")
+    failed_at_once(run, "load")
+    assert not rig.charges()
+    told = sentence(capfd)
+    assert told.startswith(f"form: {field}: ") and "; " in told
 
 
 def test_the_form_releases_once_a_period(rig: Rig) -> None:

@@ -1,4 +1,4 @@
-"""Tables in docs/mechanisms.md are what the stored results of two benchmarks give."""
+"""Tables in docs/mechanisms.md are what the stored results of three benchmarks give."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from types import ModuleType
 
 import pytest
 
-from benchmarks import footprint, shares
+from benchmarks import footprint, reuse, shares
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize(("name", "module"), [("shares", shares), ("footprint", footprint)])
+@pytest.mark.parametrize(
+    ("name", "module"), [("shares", shares), ("footprint", footprint), ("reuse", reuse)]
+)
 def test_the_page_shows_the_stored_figures(name: str, module: ModuleType) -> None:
     page = (ROOT / "docs" / "mechanisms.md").read_text(encoding="utf-8")
     shown = page.partition(f"<!-- {name}: begin -->\n")[2].partition(f"\n<!-- {name}: end -->")[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from include.budget.errors import DeclarationMismatch, InvalidRequest, PoolFrozen, UnknownName
+from include.budget.models import same_person
 from tests.budget.world import World, pico, zcdp
 
 RHO = zcdp(pico("1")).rho_pico
@@ -42,10 +43,26 @@ def test_a_new_generation_opens_beside_what_the_old_one_used(world: World) -> No
 
 
 def test_a_new_generation_needs_a_second_person(world: World) -> None:
-    with pytest.raises(InvalidRequest, match="two people"):
-        world.ledger.new_generation(
-            "population:people", pico("3"), actor="admin", authorised_by="admin", reason="x"
-        )
+    for name in ("admin", "Admin", "ａｄｍｉｎ"):
+        with pytest.raises(InvalidRequest, match="two people"):
+            world.ledger.new_generation(
+                "population:people", pico("3"), actor="admin", authorised_by=name, reason="x"
+            )
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("anna", " Anna ", True),
+        ("anna  bell", "Anna Bell", True),
+        ("Zoe\u0308", "zoë", True),
+        ("straße", "STRASSE", True),
+        ("anna", "anne", False),
+        ("anna", "annabell", False),
+    ],
+)
+def test_a_second_person_differs_by_more_than_spelling(one: str, other: str, same: bool) -> None:
+    assert same_person(one, other) is same_person(other, one) is same
 
 
 def test_a_population_with_two_caps_states_both_totals_anew(world: World) -> None:
@@ -212,6 +229,6 @@ def test_a_claim_is_registered_once_by_two_people(world: World) -> None:
             values=["a"],
             at_most=1,
             actor="a",
-            authorised_by="a",
+            authorised_by="A",
             reason="x",
         )

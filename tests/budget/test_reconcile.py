@@ -182,7 +182,7 @@ def test_reconciling_charges_what_was_lost_and_thaws(
     )
     evidence = Evidence([lost.facts], [release])
     with pytest.raises(InvalidRequest, match="two people"):
-        ledger.reconcile(evidence, actor="admin", authorised_by="admin", reason="x")
+        ledger.reconcile(evidence, actor="admin", authorised_by="Admin", reason="x")
     charged = ledger.reconcile(
         evidence, actor="admin", authorised_by="board", reason="the disk failed"
     )

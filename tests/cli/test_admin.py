@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from include.budget.errors import LedgerRewound
+from include.budget.errors import LedgerRewound, PoolFrozen
 from include.stages.budget_eval import budget_eval
 from include.stages.ledger import witness
 from tests.stages.test_stages import release
@@ -188,3 +189,27 @@ def test_releases_of_registered_partitions_cost_a_population_the_largest_only(cl
     assert (
         cli("partitions", "clinic", *by_year, "--authorised-by", "maria", "--reason", "x")[0] == 1
     )
+
+
+def test_partitions_by_a_column_the_dataset_lacks_are_refused(cli, place):
+    words = ("--population", "patients", "--values", "2001", "2002")
+    why = ("--authorised-by", "the board", "--reason", "one stay a patient")
+    before = place.reader.head()
+    code, _, err = cli("partitions", "clinic", *words, "--column", "yaer", *why)
+    assert code == 1
+    assert "--column: unknown column 'yaer'; did you mean 'year'?" in err
+    assert place.reader.head() == before
+    (place.settings.config_dir / "datasets" / "clinic.yaml").unlink()
+    assert cli("partitions", "clinic", *words, "--column", "yaer", *why)[0] == 0  # nothing to ask
+
+
+def test_a_freeze_says_how_it_ends_and_the_command_it_names_ends_it(cli, place, make_run):
+    _, out, _ = cli("freeze", "--reason", "a doubtful source")
+    assert "`admin reconcile` opens them again" in out
+    run = make_run()
+    with pytest.raises(PoolFrozen, match="nothing was charged; open it again with") as told:
+        budget_eval(run, place, None)
+    words = shlex.split(str(told.value).split("`")[1])
+    assert words[:4] == ["python", "-m", "include.cli", "admin"]
+    assert cli(*words[4:])[0] == 0
+    assert budget_eval(run, place, None).state == "reserved"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -123,6 +124,11 @@ CASES = [
     (DATASET, "populations: [us_adults_gss]", "populations: [us_adults]", ["'us_adults_gss'?"]),
     (DATASET, "source: {path: var/raw/happiness.parquet}", "source: {}", ["source", "add path"]),
     (DATASET, "happiness.parquet}", "happiness.sav}", ["source", "format: csv"]),
+    *(
+        (DATASET, "happiness.parquet}", f"x.csv, encoding: {name}}}", ["source", name, "latin-1"])
+        for name in ("klingon", "rot13", "base64", "hex", "bz2", "undefined", "idna", "punycode")
+    ),
+    (DATASET, "happiness.parquet}", 'x.csv, encoding: "u\\0"}', ["source", "no encoding of text"]),
     (DATASET, "  babies:", "  Happy:", ["'happy'", "'Happy'", "look the same"]),
     (DATASET, "  babies:", '  " happy2":', ["space", "source_column"]),
     (DATASET, "  babies:", '  "a\\nb":', ["line break", "source_column"]),
@@ -174,6 +180,9 @@ def test_a_missing_file_an_empty_file_and_a_list_are_told_plainly(config_dir: Pa
         load_checked(path, config_dir)
     path.unlink()
     with pytest.raises(ConfigError, match="does not exist"):
+        load_checked(path, config_dir)
+    os.mkfifo(path)  # opening it would wait for ever
+    with pytest.raises(ConfigError, match="readable file"):
         load_checked(path, config_dir)
 
 

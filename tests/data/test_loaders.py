@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import os
+import socket
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -184,7 +186,6 @@ def test_only_needed_columns_are_read_and_keys_are_not(tmp_path: Path) -> None:
     [
         ({"path": "gone.csv"}, r"the source gone\.csv does not exist; .*'gine\.csv'"),
         ({"path": "empty", "format": "csv"}, "holds no csv file"),
-        ({"path": "gine.csv", "encoding": "klingon"}, "encoding 'klingon' is unknown"),
         ({"path": "gine.csv", "format": "parquet"}, r"gine\.csv is not a Parquet file"),
         ({"conn_id": "db", "table": "t"}, "needs the connection 'db'"),
     ],
@@ -197,6 +198,84 @@ def test_a_source_that_cannot_be_read_is_told_plainly(
     with pytest.raises(SourceError, match=sentence) as caught:
         read(tmp_path, **source)
     assert "CANARY" not in str(caught.value) and str(tmp_path) not in str(caught.value)
+
+
+@pytest.mark.parametrize("within", [False, True])
+@pytest.mark.parametrize("kind", ["a named pipe", "a socket", "a device", "a link"])
+def test_what_is_no_regular_file_is_named_and_never_opened(
+    tmp_path: Path, kind: str, within: bool
+) -> None:
+    folder = tmp_path / "src"
+    folder.mkdir()
+    there = folder / "x.csv"
+    if kind == "a named pipe":
+        os.mkfifo(there)
+    elif kind == "a socket":
+        with socket.socket(socket.AF_UNIX) as one:
+            one.bind(str(there))
+    else:
+        there.symlink_to("/dev/zero" if kind == "a device" else folder / "gone")
+    path = "src" if within else "src/x.csv"
+    with pytest.raises(SourceError, match=f"{path} (is|holds) {kind}.*; (write|put)") as told:
+        read(tmp_path, path=path, format="csv")
+    assert "does not exist" not in str(told.value)
+
+
+def test_a_file_that_may_not_be_opened_is_told_without_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "src" / "name=CANARY-7Q"
+    folder.mkdir(parents=True)
+    (folder / "x.csv").write_text("n\n1\n")
+
+    def refuse(path: Path, *_: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("pathlib.Path.open", refuse)
+    with pytest.raises(SourceError, match=r"cannot be opened .Permission denied.; let") as told:
+        read(tmp_path, path="src", format="csv")
+    assert "CANARY" not in str(told.value)
+
+
+def _lines() -> bytes:
+    return b"name,n\n" + b"".join(b"CANARY-7Q,%d\n" % n for n in range(300_000))
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        pytest.param(lambda packed: packed[: len(packed) // 2], id="cut short"),
+        pytest.param(lambda packed: packed[:10], id="only its head"),
+        pytest.param(lambda packed: packed[:5000] + bytes(64) + packed[5064:], id="overwritten"),
+        pytest.param(lambda packed: packed[:-8] + bytes(8), id="another checksum"),
+        pytest.param(lambda packed: _lines(), id="not packed"),
+    ],
+)
+def test_a_damaged_gzip_file_says_what_to_do(
+    tmp_path: Path, damaged: Callable[[bytes], bytes]
+) -> None:
+    (tmp_path / "x.csv.gz").write_bytes(damaged(gzip.compress(_lines())))
+    with pytest.raises(SourceError, match=r"x\.csv\.gz is damaged.*; copy it again") as told:
+        read(tmp_path, path="x.csv.gz")
+    assert "CANARY" not in str(told.value)
+
+
+def test_a_packed_file_may_end_in_capitals(tmp_path: Path) -> None:
+    (tmp_path / "X.CSV.GZ").write_bytes(gzip.compress(b"name,n\nb,1\n"))
+    assert read(tmp_path, path="X.CSV.GZ", format="csv").to_pydict() == {"name": ["b"], "n": ["1"]}
+
+
+@pytest.mark.parametrize("at", ["pages", "footer"])
+def test_a_damaged_parquet_file_says_what_to_do(tmp_path: Path, at: str) -> None:
+    path = tmp_path / "x.parquet"
+    frame = pd.DataFrame({"name": ["CANARY-7Q", "b"] * 5000, "n": range(10_000)})
+    frame.to_parquet(path)
+    whole = path.read_bytes()
+    start = 40 if at == "pages" else len(whole) - 300
+    path.write_bytes(whole[:start] + b"\xff" * 200 + whole[start + 200 :])
+    with pytest.raises(SourceError, match=r"x\.parquet is (damaged|not a Parquet).*; ") as told:
+        read(tmp_path, path="x.parquet")
+    assert "CANARY" not in str(told.value) and "withheld" not in str(told.value)
 
 
 # ---- databases -------------------------------------------------------------------------------

@@ -157,3 +157,13 @@ def test_the_refusal_is_what_the_ledger_says(shell: Shell) -> None:
         price=lambda epsilon: Cost(epsilon, None),
     )
     assert decision.reason == quoted
+
+
+def test_a_shell_learns_where_the_embedded_default_lies(shell: Shell) -> None:
+    line = 'eval "$(.venv/bin/python -m tools.embedded)"'
+    assert line in section(README, "A release of your own, without the UI")
+    done = shell(f'{line}\nprintf "%s\\n" "$AIRFLOW_HOME" "$AIRFLOW_CONN_PRIVACY_LEDGER"')
+    assert done.returncode == 0, done.stderr
+    home, connection = done.stdout.splitlines()
+    assert home == str(ROOT / "var" / "airflow")
+    assert json.loads(connection)["host"] == f"{home}/airflow.db"

@@ -83,6 +83,65 @@ def test_a_delta_that_is_not_the_registered_one_is_named(place, make_run):
     assert untouched(place)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('{epsilon: "3"', '{epsilon: "5"', "populations.patients.epsilon: 5 differs from 3,"),
+        (
+            'per_operation_limit: "2"',
+            'per_operation_limit: "1"',
+            "populations.patients.per_operation_limit: 1 differs from 2,",
+        ),
+        (
+            ', per_operation_limit: "2"',
+            "",
+            "populations.patients.per_operation_limit: no limit differs from 2,",
+        ),
+        (
+            'delta: "1e-9"',
+            'delta: "1e-9", accounting: epsilon',
+            "populations.patients.accounting: epsilon differs from zcdp,",
+        ),
+        ('{epsilon: "2"', '{epsilon: "9"', "users.team.datasets.clinic.epsilon: 9 differs from 2,"),
+        (
+            'per_request: "1"',
+            'per_request: "0.5"',
+            "users.team.datasets.clinic.per_request: 0.5 differs from 1,",
+        ),
+    ],
+)
+def test_a_budget_that_is_not_the_registered_one_is_refused_before_it_counts(
+    place, make_run, old, new, told
+):
+    path = place.settings.config_dir / "budgets.yaml"
+    assert old in path.read_text()
+    snapshot = load(make_run(), place)
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(ConfigError, match=f"^budgets.yaml: {told} which the .*; restore it"):
+        budget_eval(make_run(), place, snapshot)
+    assert untouched(place)
+
+
+def test_a_pool_that_is_declared_and_not_registered_says_so(place, make_run):
+    path = place.settings.config_dir / "budgets.yaml"
+    team = '  team: {datasets: {clinic: {epsilon: "2"'
+    path.write_text(path.read_text().replace(team, f"{team}}}}}}}\n{team.replace('team', 'new')}"))
+    release = place.settings.config_dir / "releases" / "wards.yaml"
+    release.write_text(RELEASE.replace("requester: team", "requester: new"))
+    run = make_run(scheduled=True)
+    told = r"users\.new\.datasets\.clinic: is not registered in the ledger; run .*register"
+    with pytest.raises(ConfigError, match=told):
+        budget_eval(run, place, load(run, place))
+    assert untouched(place)
+
+
+def test_a_decided_charge_does_not_mind_what_budgets_say_later(place, make_run):
+    charge = budget_eval(make_run(), place, load(make_run(), place))
+    path = place.settings.config_dir / "budgets.yaml"
+    path.write_text(path.read_text().replace('{epsilon: "3"', '{epsilon: "5"'))
+    assert budget_eval(make_run(), place, charge.snapshot_id).charge_id == charge.charge_id
+
+
 def test_a_release_in_two_files_is_named_and_a_draft_elsewhere_is_not(place, tmp_path):
     folder = place.settings.config_dir / "releases"
     (folder / "copy.yaml").write_text(RELEASE)

@@ -9,7 +9,8 @@ import pytest
 from include.stages.budget_eval import budget_eval
 from include.stages.desk import Desk
 from include.stages.load import load
-from include.stages.synthesize import sealed_transcript, synthesize
+from include.stages.sealed import sealed_transcript
+from include.stages.synthesize import synthesize
 from tests.clinic import RELEASE
 
 from .test_stages import opened

@@ -65,6 +65,10 @@ def test_a_second_run_of_the_period_returns_the_same_release_and_charges_nothing
     assert (second.release_id, second.uri) == (first.release_id, first.uri)
     assert [pool.spent_pico for pool in place.reader.pools()] == spent
     assert "nothing more is charged" in decision_words(charge, "")
+    assert second.words == (
+        f"release {first.release_id} was published before and lies at {first.uri} "
+        f"(charge {charge.charge_id}); nothing more is charged."
+    )
 
 
 def test_the_log_line_of_a_grant_says_who_what_and_what_is_left(place, make_run):
@@ -226,8 +230,9 @@ def test_publishing_waits_for_a_second_person(place, make_run):
     quality_check(run, place)
     with pytest.raises(NotApproved, match="none is recorded"):
         publish(run, place)
-    with pytest.raises(NotApproved, match="cannot approve it"):
-        approve(run, place, "anna")
+    for name in ("anna", "Anna", " ANNA "):
+        with pytest.raises(NotApproved, match="cannot approve it"):
+            approve(run, place, name)
     assert not is_decided(run, place)
     approve(run, place, "berta")
     assert is_decided(run, place)
@@ -318,7 +323,11 @@ def test_a_withdrawn_period_asked_again_is_told_so(place, make_run):
     line = decision_words(again, room_left(again, place.reader), told)
     assert f"({again.state}, then {told}); nothing more is charged." in line
     assert second.release_id == published.release_id
-    assert f"was published before and {told}; nothing is charged" in second.words
+    assert second.words == (
+        f"release {published.release_id} was published before and {told}; it lies at "
+        f"{published.uri} (charge {charge.charge_id}); nothing more is charged, and nothing is "
+        "published again under this period: ask under a new one."
+    )
 
 
 def test_the_quality_line_calls_a_swamped_query_unusable(place, make_run):

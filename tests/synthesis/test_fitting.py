@@ -13,8 +13,8 @@ from include.synthesis.fitting import EARLIER_MB, Fitter
 from tests.synthesis.check_synthesizer import make_table, make_task
 from tests.synthesis.tables import Journal
 
-WIDE = {"a": 200, "b": 200, "c": 200, "d": 200, "e": 2}
-"""A pair of the wide columns takes 0.3 MB; three that close a triangle take 61 MB."""
+WIDE = {"a": 130, "b": 130, "c": 130, "d": 130, "e": 2}
+"""A pair of the wide columns takes 0.13 MB; three that close a triangle take 17 MB."""
 
 
 def marginal(clique: tuple[str, ...], counts: np.ndarray) -> NoisyMarginal:
@@ -43,7 +43,7 @@ def test_the_strongest_dependence_comes_before_what_was_measured_first() -> None
 def test_columns_and_the_row_count_always_have_room() -> None:
     single = marginal(("e",), np.array([30, 12]))
     total = marginal((), np.array([42]))
-    fitter = Fitter(WIDE, 1.0, "numpy")
+    fitter = Fitter(WIDE, 0.4, "numpy")
     fitter.add_earlier([equal("a", "b"), single, total])
     assert taken(fitter) == [("e",), ("a", "b")]
     assert fitter._rows() > 42, "the row count was measured too, and counts in the mean"
@@ -59,10 +59,10 @@ def test_earlier_answers_make_the_model_larger_by_little() -> None:
 
 
 def test_room_is_left_for_the_interest_queries() -> None:
-    fitter = Fitter(WIDE, 1.0, "numpy")
+    fitter = Fitter(WIDE, 0.4, "numpy")
     fitter.add_earlier([equal("a", "b"), equal("a", "c")], room_for=[("b", "c"), ("c", "d")])
-    assert taken(fitter) == [("a", "b")], "with a-c the model with both queries passes 1 MB"
-    assert fitter.sizer.size_with_mb(("b", "c")) <= 1.0
+    assert taken(fitter) == [("a", "b")], "with a-c the model with both queries passes 0.4 MB"
+    assert fitter.sizer.size_with_mb(("b", "c")) <= 0.4
 
 
 @pytest.mark.parametrize("name", ["mwem_pgm", "aim"])

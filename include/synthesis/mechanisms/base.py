@@ -17,13 +17,8 @@ from include.options import Option
 from include.synthesis.bins import ColumnBins
 from include.synthesis.options import read_options
 from include.synthesis.plan import Plan, PlanError
-from include.synthesis.spending import (
-    Cells,
-    OpenRound,
-    ProtectedCounts,
-    RoundLog,
-    SpendingSession,
-)
+from include.synthesis.protected import Cells, ProtectedCounts, RoundLog
+from include.synthesis.spending import OpenRound, SpendingSession
 from include.synthesis.task import SynthesisTask
 from include.synthesis.transcript import (
     NoisyMarginal,

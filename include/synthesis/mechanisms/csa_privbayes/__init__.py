@@ -67,7 +67,8 @@ class PrivBayes(Synthesizer):
 
     def bins(self, transcript: Transcript, plan: Plan) -> tuple[ColumnBins, ...]:
         """Tell the bins of `quantile_bins`; see `Synthesizer.bins`."""
-        return settled_bins(self.settings(plan.task), transcript.rounds)
+        settings = self.settings(plan.task)
+        return settled_bins(settings.bins, settings.task.domain, transcript.rounds)
 
     def _fitted(self, transcript: Transcript, plan: Plan, earlier: Sequence[Transcript]) -> Model:
         """Fit the network, or a graphical model with `fit: pgm`."""

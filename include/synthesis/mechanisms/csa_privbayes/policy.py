@@ -97,7 +97,7 @@ class NetworkPolicy(Policy):
         step = self._in_bins()
         if step is None or not self._settings.bins:
             return step
-        bins = settled_bins(self._settings, self._bin_rounds)
+        bins = settled_bins(self._settings.bins, self._settings.task.domain, self._bin_rounds)
         return replace(step, cells={item.column: item.gathered for item in bins})
 
     def _edges(self) -> Step:

@@ -10,7 +10,6 @@ from include.synthesis.bins import ColumnBins, QuantileBins, gathered_domain, se
 from include.synthesis.task import SynthesisTask, TaskError
 
 if TYPE_CHECKING:
-    from include.synthesis.mechanisms.csa_privbayes.settings import Settings
     from include.synthesis.transcript import Round
 
 LABEL = "bins"
@@ -67,11 +66,14 @@ def _checked(task: SynthesisTask, name: str, bins: int) -> QuantileBins:
     return QuantileBins(grid, bins)
 
 
-def settled_bins(settings: Settings, rounds: Iterable[Round]) -> tuple[ColumnBins, ...]:
+def settled_bins(
+    bins: Mapping[str, QuantileBins], domain: Mapping[str, int], rounds: Iterable[Round]
+) -> tuple[ColumnBins, ...]:
     """Read the bins off the answered rounds; a column whose round was lost gets equal bins.
 
     Args:
-        settings: The checked task.
+        bins: What `read_quantile_bins` found.
+        domain: Cells of each column of the gathered task.
         rounds: Answered rounds.
 
     Returns:
@@ -81,9 +83,9 @@ def settled_bins(settings: Settings, rounds: Iterable[Round]) -> tuple[ColumnBin
     """
     answers = [edge for turn in rounds for edge in turn.edges]
     found = []
-    for name, wanted in settings.bins.items():
+    for name, wanted in bins.items():
         own = [edge for column, edge in answers if column == name]
-        cells = settings.task.domain[name] - wanted.bins + wanted.grid
+        cells = domain[name] - wanted.bins + wanted.grid
         edges = settled_edges(own, wanted)
         found.append(ColumnBins(name, wanted.grid, cells, edges, answered=bool(own)))
     return tuple(found)
