@@ -16,7 +16,7 @@ from sqlalchemy import Engine
 
 from include.budget.anchors import CHECKPOINT_PATTERN, anchor_of
 from include.budget.models import canonical_json
-from include.budget.store.transaction import Clock, Transaction, transaction, utc_now
+from include.budget.store.transaction import Clock, Link, Transaction, transaction, utc_now
 from include.budget.verify import Anchor
 from include.folders import make_folder
 
@@ -92,7 +92,8 @@ def checkpoint(
         guard: Called first inside the transaction: a rewound ledger must not be vouched for.
 
     Returns:
-        The checkpoint; asked again before anything happened, the same one.
+        The checkpoint; asked again before anything happened, the same one. A row that another key
+        signed, or nobody, vouches for nothing: then a fresh one is returned and that row is left.
 
     Raises:
         LedgerRewound: The guard refused; nothing was signed.
@@ -104,12 +105,23 @@ def checkpoint(
         guard(tx)
         head = tx.turn()
         known = tx.checkpoint_at(head.seq)
-        if known is not None:
+        if known is not None and _is_ours(Checkpoint(**known), signer, head):
             return Checkpoint(**known)
-        body = canonical_json(_facts(tx))
-        made = Checkpoint(body, signer.key_id, signer.sign(message(body)).hex())
-        tx.keep_checkpoint(head.seq, made.to_dict())
+        made = _signed(canonical_json(_facts(tx)), signer)
+        if known is None:
+            tx.keep_checkpoint(head.seq, made.to_dict())
         return made
+
+
+def _signed(body: str, signer: Signer) -> Checkpoint:
+    return Checkpoint(body, signer.key_id, signer.sign(message(body)).hex())
+
+
+def _is_ours(kept: Checkpoint, signer: Signer, head: Link) -> bool:
+    """Tell whether this key made a kept checkpoint, of this head: Ed25519 signs alike each time."""
+    if kept != _signed(kept.body, signer):
+        return False
+    return (kept.facts["seq"], kept.facts["hash"]) == (head.seq, head.hash)
 
 
 def export_checkpoint(made: Checkpoint, folder: Path) -> Path:

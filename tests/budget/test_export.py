@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlalchemy import text
 
 from include.budget.anchors import manifest_anchor
 from include.budget.checkpoint import Checkpoint, checkpoint, export_checkpoint, message
@@ -265,6 +266,25 @@ def test_a_checkpoint_repeats_until_something_happens(world: World) -> None:
     assert second.anchor.seq == first.anchor.seq + 1
     assert second.facts["charges"] == 1
     assert world.verify(first.anchor, second.anchor).ok
+
+
+@pytest.mark.parametrize("signed", [False, True], ids=["unsigned", "of another entry"])
+def test_a_row_put_where_a_checkpoint_is_due_vouches_for_nothing(
+    world: World, signed: bool
+) -> None:
+    key = Key()
+    first = checkpoint(world.engine, key)
+    kept = first.to_dict() if signed else Checkpoint("{}", key.key_id, "00").to_dict()
+    with world.engine.begin() as connection:
+        connection.execute(
+            text("INSERT INTO dp_checkpoint VALUES (:seq, :body, :key_id, :signature)"),
+            {"seq": first.anchor.seq + 1, **kept},
+        )
+    world.reserve()
+    second = checkpoint(world.engine, key)
+    assert second.anchor.seq == first.anchor.seq + 1
+    assert second.signature == key.sign(message(second.body)).hex()
+    assert not world.verify().ok, "the row is still told of"
 
 
 def test_an_unreadable_file_is_two(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
