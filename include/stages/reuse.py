@@ -30,14 +30,17 @@ def earlier_transcripts(
     """Return the transcripts a measurement may draw on, oldest first.
 
     Those sealed before this charge was opened, of the same snapshot and the same columns: a
-    resumed measurement finds the same ones.
+    resumed measurement finds the same ones. Of a charge that is not opened yet, those sealed by now.
+
+    Raises:
+        CuSynError: one of them is missing or damaged.
 
     Privacy: post-processing.
     """
     if run.dataset.reuse == "off" or plan.mechanism not in REUSABLE:
         return []
     entries = place.reader.entries(charge.charge_id)
-    opened = next(entry.seq for entry in entries if entry.kind == "open")
+    opened = next((entry.seq for entry in entries if entry.kind == "open"), None)
     domain = plan.to_dict()["task"]["domain"]
     usable = [
         other
@@ -46,7 +49,7 @@ def earlier_transcripts(
         and other.mechanism in REUSABLE
         and other.state in STATES
         and other.sealed_seq is not None
-        and other.sealed_seq < opened
+        and (opened is None or other.sealed_seq < opened)
         and other.plan is not None
         and other.plan["task"]["domain"] == domain
     ]

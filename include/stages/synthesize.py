@@ -153,6 +153,7 @@ def _measure(
     require_registered(run, place)
     require_witness(place.settings)
     require_snapshot(place.settings, charge)
+    earlier_transcripts(run, place, charge, plan)  # a lost one is told of before it is opened
     opened, resume_from = _open_or_resume(run, place, charge, plan, desk)
     table = protect(place.settings, charge.snapshot_id, schema_of(run), run.dataset)
     transcript = synthesizer(plan.mechanism).measure(

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from include.errors import CuSynError
 from include.stages.budget_eval import budget_eval
 from include.stages.desk import Desk
 from include.stages.load import load
@@ -80,3 +81,19 @@ def test_a_weighted_workload_reaches_the_plan(place, make_run):
         {"columns": ["ward", "stay"], "weight": 1.0},
         {"columns": ["stay", "smoker"], "weight": 3.0},
     ]
+
+
+@pytest.mark.parametrize("policy", ["dataset"], indirect=True)
+def test_a_lost_earlier_transcript_is_told_of_before_anything_is_spent(policy, place, make_run):
+    first, transcript, desk = made(make_run(), place)
+    lost = desk.transcript(transcript.digest)
+    kept = lost.read_bytes()
+    lost.unlink()
+    run = another(make_run)
+    charge = budget_eval(run, place, load(run, place))
+    with pytest.raises(CuSynError, match=f"{first.charge_id}: its sealed transcript .* is missing"):
+        synthesize(run, place)
+    assert place.reader.charge(charge.charge_id).state == "reserved"
+    lost.write_bytes(kept)
+    synthesize(run, place)
+    assert place.reader.charge(charge.charge_id).state == "sealed"
