@@ -30,7 +30,7 @@ def earlier_transcripts(
     """Return the transcripts a measurement may draw on, oldest first.
 
     Those sealed before this charge was opened, of the same snapshot and the same columns: a
-    resumed measurement finds the same ones. Of a charge that is not opened yet, those sealed by now.
+    resumed measurement finds the same ones. For a charge not yet opened, those sealed by now.
 
     Raises:
         CuSynError: one of them is missing or damaged.
