@@ -148,9 +148,14 @@ def test_the_form_releases_within_its_bounds(house: House, alice: Client, releas
         "interest": [["animal", "indoors"]],
     }
     before = len(house.rig.charges())
-    for wrong in ({"epsilon": "1e9"}, {"epsilon": "-1"}, {"requester": "nobody"}):
-        status, answer = alice.trigger("manual_release", conf=form | wrong)
-        assert status == 400, answer
+    status, answer = alice.trigger("manual_release", conf=form | {"requester": "nobody"})
+    assert status == 400, answer
+    for wrong in ("1e9", "-1"):
+        run_id, state = run(alice, "manual_release", conf=form | {"epsilon": wrong})
+        assert state == "failed"
+        lines = [str(line) for line in alice.log("manual_release", run_id, "load")]
+        assert any("form: epsilon: " in line for line in lines)
+    assert len(house.rig.charges()) == before
     _, state = run(alice, "manual_release", conf=form)
     assert state == "success"
     assert [c.state for c in house.rig.charges()[before:]] == ["published"]
